@@ -180,6 +180,68 @@ def test_a_shape_that_is_given_meets_a_size() -> None:
         same_as_reference(exe, fixed, f32(n))
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+def test_elements_are_scattered_into_a_part_of_a_tensor(reduction: str) -> None:
+    """The kernel takes operands that differ along the axis alone; of others the operator's meaning is run."""
+    text = "agraph (float[a,b] x, int64[c,d] i, float[c,d] u) => (float[e,f] y)"
+    model = model_of(f'{text} {{ y = ScatterElements<axis = 1, reduction = "{reduction}">(x, i, u) }}')
+    exe = hetnn.compile(model)
+    for rows in (3, 2, 1):
+        same_as_reference(exe, model, f32(3, 5), np.array([[0, -1, 2]] * rows), f32(rows, 3))
+
+
+def test_elements_are_gathered_from_a_part_of_a_tensor() -> None:
+    model = model_of("agraph (float[a,b] x, int64[c,d] i) => (float[e,f] y) { y = GatherElements<axis = 0>(x, i) }")
+    exe = hetnn.compile(model)
+    whole = np.array([[-1, 0, 1, 2, 3], [1, 1, 3, -4, 0]])
+    for columns in (5, 2, 0):
+        x, places = f32(4, 5), whole[:, :columns]
+        np.testing.assert_array_equal(exe(x, places), x[places, np.arange(columns)])
+
+
+@pytest.mark.parametrize("equation", ["ii->i", "bii->b", "iib->bi", "ii"])
+def test_diagonals_of_open_sizes(equation: str) -> None:
+    letters = equation.split("->")[0]
+    sizes = ",".join(f"size{k}" for k in range(len(letters)))
+    model = model_of(f'agraph (float[{sizes}] x) => (float y) {{ y = Einsum<equation = "{equation}">(x) }}')
+    exe = agrees(model, f32(*({"i": 4, "b": 2}[letter] for letter in letters)))
+    with pytest.raises(hetnn.InvalidModel, match="must have the shape"):
+        exe(f32(*range(2, 2 + len(letters))))
+
+
+def test_unnamed_axes_of_open_sizes_broadcast() -> None:
+    text = "agraph (float[a,b,i,j] x, float[c,k,l] z) => (float y)"
+    model = model_of(f'{text} {{ y = Einsum<equation = "...ij,...jk->...ik">(x, z) }}')
+    exe = hetnn.compile(model)
+    for x, z in itertools.product([(2, 3), (2, 1), (1, 3)], [(3,), (1,)]):
+        same_as_reference(exe, model, f32(*x, 4, 5), f32(*z, 5, 6))
+
+
+WINDOWS = [
+    "pads = [1, 0, 1, 1]",
+    "pads = [1, 0, 1, 1], count_include_pad = 1",
+    "strides = [2, 2], ceil_mode = 1",
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_averages_of_dilated_windows_of_open_sizes(window: str) -> None:
+    pool = f"AveragePool<kernel_shape = [2, 3], dilations = [2, 1], {window}>(x)"
+    model = model_of(f"agraph (float[n,2,h,w] x) => (float[n,2,p,q] y) {{ y = {pool} }}", opset=19)
+    exe = hetnn.compile(model)
+    reference = onnxruntime.InferenceSession(model.SerializeToString())
+    for height, width in ((7, 8), (6, 5), (4, 4)):
+        x = f32(2, 2, height, width)
+        np.testing.assert_allclose(exe(x), reference.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("told", ["", "exclusive = 1", "reverse = 1", "exclusive = 1, reverse = 1"])
+def test_sums_of_the_sizes_before(told: str) -> None:
+    text = f"s = Shape(x) y = CumSum{f'<{told}>' if told else ''}(s, axis)"
+    model = model_of(f"agraph (float[a,b,3] x) => (int64[3] y) <int64 axis = {{0}}> {{ {text} }}")
+    same_as_reference(agrees(model, f32(2, 4, 3)), model, f32(5, 1, 3))
+
+
 WEIGHTS = ", ".join(str(k % 7 - 3) for k in range(72))
 SAME = [
     "Conv<auto_pad = 'SAME_UPPER', strides = [2, 2]>(x, w)",

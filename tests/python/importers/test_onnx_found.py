@@ -523,3 +523,23 @@ def test_the_extreme_of_no_elements_is_the_outermost_number(keep: int, axes: lis
         text = f"agraph ({dtype}[2,0,3] x) => ({dtype}[{sizes}] y) {{ {given} y = {op}<keepdims = {keep}>({read}) }}"
         x = np.zeros((2, 0, 3), kind)
         same_as_reference(hetnn.compile(model_of(text)), model_of(text), x)
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("axes", ["1", "0", "0, 1"])
+def test_logarithms_of_sums_of_powers_too_large_to_write(axes: str, keep: int) -> None:
+    """Values of any size, and such as are infinite; torch is asked, as ONNX' reference lets powers overflow."""
+    count = axes.count(",") + 1
+    body = f"<int64[{count}] axes = {{{axes}}}> {{ y = ReduceLogSumExp<keepdims = {keep}>(x, axes) }}"
+    exe = hetnn.compile(model_of(f"agraph (float[a,b] x) => (float y) {body}"))
+    rows = [[1000, 999], [-1000, -1001], [-np.inf, -np.inf], [np.inf, 1], [0.5, -0.5]]
+    for chosen in (rows, rows[:2], rows[1:3], rows[4:]):
+        x = np.array(chosen, np.float32)
+        wanted = torch.logsumexp(torch.from_numpy(x), [int(axis) for axis in axes.split(",")], bool(keep))
+        np.testing.assert_allclose(exe(x), wanted.numpy(), rtol=1e-6)
+
+
+def test_determinants_of_any_number_of_matrices() -> None:
+    model = model_of("agraph (float[n,3,3] x) => (float[n] y) { y = Det(x) }")
+    exe = agrees(model, f32(2, 3, 3))
+    same_as_reference(exe, model, f32(5, 3, 3))

@@ -10,6 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import hetnn
+from importers.onnx_models import model_of
 
 RNG = np.random.default_rng(3)
 # Of products of two bytes f32 holds the sums of so many: 258 * 255 * 255 < 2^24.
@@ -103,3 +104,13 @@ def test_filters_have_what_stands_for_0_each() -> None:
     y = result("ConvInteger", [x, weight, *zeros], {1, 3}, pads=[1] * 4)
     centred = weight.astype(np.int64) - zeros[1].reshape(4, 1, 1, 1)
     np.testing.assert_array_equal(y, convolved(x.astype(np.int64) - 100, centred, 1))
+
+
+@pytest.mark.parametrize("op", ["ReduceL2", "ReduceLogSum"])
+def test_roots_and_logarithms_of_integers_are_cut(op: str) -> None:
+    text = f"agraph (int32[a,b] x) => (int32[a,1] y) <int64[1] axes = {{1}}> {{ y = {op}(x, axes) }}"
+    exe = hetnn.compile(model_of(text))
+    x = np.array([[3, 4], [1, 2], [200, 3]], np.int32)
+    sums = (x * x).sum(1, keepdims=True) if op == "ReduceL2" else x.sum(1, keepdims=True)
+    real = np.sqrt(sums) if op == "ReduceL2" else np.log(sums)
+    np.testing.assert_array_equal(exe(x), real.astype(np.int32))

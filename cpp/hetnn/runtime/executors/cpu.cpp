@@ -202,13 +202,12 @@ class CpuBound final : public BoundCode {
                               ", sizes that the model does not hold for. Run it on other sizes; if it should hold for "
                               "these, the file is damaged: compile the model again."));
     }
+    const auto is_plain = [&](const kernels::TensorView& view) {
+      return (!view.packed || body) && view.layout == Layout::plain;
+    };
+    const bool all_plain = std::ranges::all_of(inputs, is_plain) && std::ranges::all_of(outputs, is_plain);
     if (command.variant.empty()) {
-      for (const auto& list : {inputs, outputs}) {
-        for (const kernels::TensorView& view : list) {
-          if ((view.packed && !body) || view.layout != Layout::plain)
-            at_fault("is computed by its meaning on memory that is not plain");
-        }
-      }
+      if (!all_plain) at_fault("is computed by its meaning on memory that is not plain");
       if (!command.steps.empty()) at_fault("is computed by its meaning and has steps");
       if (body) out.body = std::make_unique<const LoopBody>(command, program_, body, sizes);
       return out;
@@ -233,7 +232,13 @@ class CpuBound final : public BoundCode {
       return each.name == command.variant && kernels::computes(each, *command.op);
     });
     if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
-    out.kernel = variant->create(kernel_call);
+    try {
+      out.kernel = variant->create(kernel_call);
+    } catch (const Unsupported&) {
+      // The kernel was chosen at an example's sizes; at those it does not serve, the operator's meaning does.
+      if (sizes.bindings.empty() || !all_plain || !steps.empty()) throw;
+      return out;
+    }
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].packed) continue;
       const int64_t packed_bytes = variant->packed_bytes(kernel_call, static_cast<int>(k));

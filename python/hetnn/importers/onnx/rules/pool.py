@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.pooling import pool
-from hetnn.importers.lowering.sizes import product
+from hetnn.importers.lowering.sizes import Size, maximum, product
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
 from hetnn.importers.onnx.rules.conv import fixed, padded, window_padding
 
@@ -60,32 +61,39 @@ def _dilated(
     divisor_override: int = 0,
 ) -> Any:
     """Means or sums of windows with gaps, by a convolution of every channel with ones."""
-    sizes = call.static_shape(x, "dilated windows of averages")
-    padding = [p for p in window_padding(call, sizes[2:], kernel, stride, dilation) if isinstance(p, int)]
+    channels, sizes = x.shape[1], list(x.shape[2:])
+    if not isinstance(channels, int):
+        raise Unsupported(f"dilated windows of averages of {channels} channels; their number must be known")
+    asked = list(window_padding(call, sizes, kernel, stride, dilation))
     count = len(kernel)
-    behind = padding[count:]  # as far as the last window reaches
-    for k, size in enumerate(sizes[2:] if call.attr("ceil_mode", 0) else []):
-        before, after = padding[k], padding[count + k]
-        room = size + before + after - dilation[k] * (kernel[k] - 1) - 1
-        windows: Any = _core.window_count(size, kernel[k], stride[k], dilation[k], before, after, ceil_mode=True)
-        behind[k] += max((windows - 1) * stride[k] - room, 0)
-    window = {"stride": stride, "dilation": dilation, "groups": sizes[1], "padding": [*padding[:count], *behind]}
+    before, after = asked[:count], asked[count:]
+    behind = list(after)  # as far as the last window reaches
+    for k, size in enumerate(sizes if call.attr("ceil_mode", 0) else []):
+        first, last = before[k], after[k]
+        if isinstance(first, int) and isinstance(last, int):  # else windows end with the padding
+            room = size + (first + last - dilation[k] * (kernel[k] - 1) - 1)
+            windows: Any = _core.window_count(size, kernel[k], stride[k], dilation[k], first, last, ceil_mode=True)
+            behind[k] = last + maximum((windows - 1) * stride[k] - room, 0)
 
-    def summed(value: Any) -> Any:
-        if math.prod([sizes[1], *kernel]) > MOST_NUMBERS:
-            raise Unsupported(f"averages of {sizes[1]} channels over windows {kernel} with gaps")
-        ones = call.constant(np.ones([sizes[1], 1, *kernel]), x.dtype)
+    def summed(value: Any, padding: Sequence[Size]) -> Any:
+        if math.prod([channels, *kernel]) > MOST_NUMBERS:
+            raise Unsupported(f"averages of {channels} channels over windows {kernel} with gaps")
+        ones = call.constant(np.ones([channels, 1, *kernel]), x.dtype)
+        around = fixed(padding)
+        if around is None:
+            value, around = padded(call, value, padding, 0.0), [0] * len(padding)
+        window = {"stride": stride, "dilation": dilation, "groups": channels, "padding": around}
         return convolve(call, value, ones, None, window, transposed=False)
 
-    if divisor_override or (count_include_pad and behind == padding[count:]):
-        return call.create("div", [summed(x), call.like(divisor_override or math.prod(kernel), x)])
-    counted = sizes[2:]
+    sums = summed(x, [*before, *behind])
+    if divisor_override or (count_include_pad and behind == after):
+        return call.create("div", [sums, call.like(divisor_override or math.prod(kernel), x)])
+    counted, around = sizes, [*before, *behind]
     if count_include_pad:
-        counted = [size + padding[k] + padding[count + k] for k, size in enumerate(counted)]
-        window["padding"] = [0] * count + [behind[k] - padding[count + k] for k in range(count)]
-    counts = summed(call.broadcast_to(call.like(1, x), [1, sizes[1], *counted]))
-    window["padding"] = [*padding[:count], *behind]
-    return call.create("div", [summed(x), counts])
+        counted = [size + (first + last) for size, first, last in zip(sizes, before, after, strict=True)]
+        around = [*[0] * count, *(whole - last for whole, last in zip(behind, after, strict=True))]
+    counts = summed(call.broadcast_to(call.like(1, x), [1, channels, *counted]), around)
+    return call.create("div", [sums, counts])
 
 
 @rule("MaxPool")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.errors import InvalidModel, Unsupported
+from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met, met_as, met_inside
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.lowering.sizes import product as size_product
@@ -73,6 +73,7 @@ def _einsum(call: Call) -> Any:
         result = unnamed + "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
     if len(set(result)) != len(result) or not set(result) <= {*unnamed, *letters}:
         raise InvalidModel(f"Einsum of '{equation}', whose result has an axis twice or one that no operand has")
+    values, terms = _broadcast(call, values, terms, len(unnamed))
     operands = [_spelled_out(call, equation, value, term) for value, term in zip(values, terms, strict=True)]
     value, term = _summed(call, *operands[0], set(result).union(*(t for _, t in operands[1:])))
     for k, (other, behind) in enumerate(operands[1:], 2):
@@ -93,6 +94,33 @@ def _unnamed(value: Any, term: str) -> str:
     return "".join(chr(ord(_FIRST_UNNAMED) + k) for k in range(count))[::-1]
 
 
+def _broadcast(call: Call, values: list[Any], terms: list[str], unnamed: int) -> tuple[list[Any], list[str]]:
+    """Operands whose `...` meet in sizes that a run may show to be 1 have them behind, and made the same."""
+    at = [k for k, term in enumerate(terms) if "..." in term]
+    named = {k: terms[k].replace("...", "") for k in at}
+    is_open = any(not isinstance(size, int) for k in at for size in values[k].shape)
+    if not unnamed or not is_open or len(at) < 2 or any(len(values[k].shape) < len(named[k]) for k in at):
+        return values, terms
+    behind = []
+    for k in at:
+        first, rank = terms[k].index("..."), len(values[k].shape)
+        inner = range(first, first + rank - len(named[k]))
+        others = [axis for axis in range(rank) if axis not in inner]
+        turned = call.create("permute", [values[k]], perm=[*others, *inner])
+        ones = [1] * (unnamed - len(inner))
+        behind.append(
+            call.reshape(turned, [*(values[k].shape[n] for n in others), *ones, *turned.shape[len(others) :]])
+        )
+    deepest = max(len(value.shape) for value in behind)
+    same = met(call, behind, broadcast=True, apart=range(-deepest, -unnamed))
+    if all(list(a.shape) == list(b.shape) for a, b in zip(behind, same, strict=True)):
+        return values, terms
+    values, terms = list(values), list(terms)
+    for k, value in zip(at, same, strict=True):
+        values[k], terms[k] = value, named[k] + "..."
+    return values, terms
+
+
 def _spelled_out(call: Call, equation: str, value: Any, term: str) -> tuple[Any, str]:
     """An operand with a letter for each axis, each letter once."""
     term = term.replace("...", _unnamed(value, term))
@@ -102,12 +130,16 @@ def _spelled_out(call: Call, equation: str, value: Any, term: str) -> tuple[Any,
         while term.count(letter) > 1:  # the diagonal of two of its axes
             first, second = term.index(letter), term.rindex(letter)
             rest = [k for k in range(len(term)) if k not in (first, second)]
-            n = value.shape[first]
-            if not isinstance(n, int) or value.shape[second] != n:
-                raise Unsupported(f"Einsum of '{equation}' with a diagonal of {n} by {value.shape[second]}")
+            n, size = value.shape[first], value.shape[second]
+            if isinstance(n, int) and isinstance(size, int) and n != size:
+                raise InvalidModel(f"Einsum of '{equation}' with a diagonal of {n} by {size}")
             square = call.create("permute", [value], perm=[*rest, first, second])
-            flat = call.reshape(square, [*(value.shape[k] for k in rest), n * n])
-            value = call.create("slice", [flat], axis=len(rest), start=0, end=n * n, step=n + 1)
+            kept = [*(value.shape[k] for k in rest), size if isinstance(size, int) else n]
+            square = met_as(call, square, [*kept, kept[-1]])
+            place = call.broadcast_to(
+                call.reshape(call.create("arange", [], start=0, end=kept[-1]), [kept[-1], 1]), [*kept, 1]
+            )
+            value = call.reshape(call.create("gather_elements", [square, place], axis=len(rest) + 1), kept)
             term = "".join(term[k] for k in rest) + letter
     # Unnamed axes of one element broadcast, as if they were not there.
     kept = [k for k, letter in enumerate(term) if letter < _FIRST_UNNAMED or value.shape[k] != 1]
@@ -154,7 +186,7 @@ def _turned(call: Call, value: Any, term: str, wanted: str) -> Any:
 def _determinant(call: Call) -> Any:
     """The product of what Gauss leaves on the diagonal; every exchange of rows turns the sign."""
     x = call[0]
-    batch, n = list(x.shape[:-2]), call.static_shape(x, "Det")[-1]
+    batch, n = list(x.shape[:-2]), call.static_shape(x, "Det", slice(-2, None))[-1]
     factors, pivots, *_ = call.create_all("lu", [x], {})
     flat = call.reshape(factors, [*batch, n * n])
     diagonal = call.create("slice", [flat], axis=len(batch), start=0, end=n * n, step=n + 1)

@@ -87,9 +87,15 @@ def _extreme(call: Call) -> Any:
     return _reduce(call, lambda over, x: over(of_bools if x.dtype == "bool" else of_numbers, x))
 
 
+def _of_real(call: Call, x: Any, meaning: Callable[[Any], Any]) -> Any:
+    """A function of real numbers, of integers cut towards zero."""
+    return meaning(x) if is_float(x.dtype) else call.cast(meaning(call.cast(x, "f64")), x.dtype)
+
+
 @rule("ReduceL1", "ReduceL2")
 def _norm(call: Call) -> Any:
-    return _reduce(call, lambda over, x: p_norm(call, x, int(call.node.op_type[-1]), over))
+    order = int(call.node.op_type[-1])
+    return _reduce(call, lambda over, x: _of_real(call, x, lambda real: p_norm(call, real, order, over)))
 
 
 @rule("ReduceSumSquare")
@@ -99,12 +105,26 @@ def _sum_square(call: Call) -> Any:
 
 @rule("ReduceLogSum")
 def _log_sum(call: Call) -> Any:
-    return _reduce(call, lambda over, x: call.create("log", [over("sum", x)]))
+    return _reduce(call, lambda over, x: _of_real(call, x, lambda real: call.create("log", [over("sum", real)])))
 
 
 @rule("ReduceLogSumExp")
 def _log_sum_exp(call: Call) -> Any:
-    return _reduce(call, lambda over, x: call.create("log", [over("sum", call.create("exp", [x]))]))
+    return _reduce(call, lambda over, x: _of_real(call, x, lambda real: _log_of_powers(call, over, real)))
+
+
+def _log_of_powers(call: Call, over: _Reduce, x: Any) -> Any:
+    """log sum e^x = m + log sum e^(x - m), m the greatest of x where it is finite: no power is too large."""
+    if is_late(call, 1):  # m would need the axes that only the run says
+        return call.create("log", [over("sum", call.create("exp", [x]))])
+    axes = call.axes(1, len(x.shape)) or list(range(len(x.shape)))
+    if 0 in x.shape or not x.shape or (call.attr("noop_with_empty_axes", 0) and not call.axes(1, len(x.shape))):
+        return call.create("log", [over("sum", call.create("exp", [x]))])
+    greatest = call.create("reduce_max", [x], axes=axes, keepdim=True)
+    infinite = call.create("eq", [call.create("abs", [greatest]), call.like(math.inf, x)])
+    m = call.create("where", [infinite, call.like(0, x), greatest])
+    powers = over("sum", call.create("exp", [call.create("sub", [x, m])]))
+    return call.create("add", [call.create("log", [powers]), call.reshape(m, list(powers.shape))])
 
 
 @rule("Hardmax")

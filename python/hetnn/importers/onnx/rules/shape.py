@@ -175,7 +175,7 @@ def _summed(call: Call, arrays: list[Any]) -> Array | None:
         whole = after
     if not rows:
         return None
-    y = np.array(rows, dtype=object).reshape(x.shape)
+    y = np.stack(rows)
     return np.asarray(np.moveaxis(y[::-1] if call.attr("reverse") else y, 0, axis))
 
 

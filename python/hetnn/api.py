@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
 from hetnn.calibration import Tuning, find_speeds, measure_nodes
+from hetnn.default_inputs import DefaultInputs
 from hetnn.errors import Unsupported
 from hetnn.example_sizes import sizes_of
 from hetnn.executable import Executable
@@ -50,7 +51,8 @@ def compile(
     example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
         for. Other sizes run as well.
     progress: called with the name of each step.
-    An ONNX model whose inputs share the name of a size is kept, to be compiled again for callers to whom they differ.
+    An ONNX model whose inputs share the name of a size is kept, to be compiled again for callers to whom they differ;
+    so is one that has values for some of its inputs (initializers), for callers who give others.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
     step = progress or _silent
@@ -84,6 +86,11 @@ def compile(
     executable.compile_s = time.perf_counter() - began
     again = imported.apart
     executable._apart = None if again is None else SizesApart(lambda: compile(again(), target, **options))
+    defaults = imported.defaults
+    if defaults is not None:
+        executable._defaults = DefaultInputs(
+            defaults.inputs, defaults.names, lambda opened: compile(defaults.opened(opened), target, **options)
+        )
     return executable
 
 

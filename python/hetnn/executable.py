@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from hetnn import _runtime
 from hetnn.batches import OnBatches
+from hetnn.default_inputs import DefaultInputs
 from hetnn.element_types import array_of, tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import open_file
@@ -163,6 +164,7 @@ class Executable:
         self._of_thread = _OfThread()
         self._file: _File | None = None  # that holds all of it
         self._apart: SizesApart | None = None  # for inputs that do not share their sizes
+        self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
         self._limits: tuple[int | None, bool] = (None, False)
 
     @classmethod
@@ -179,8 +181,12 @@ class Executable:
         """Runs the model. torch in gives torch out, anything else numpy.
 
         A torch model takes and returns what the module itself does, nested as there; of other models one output is the
-        array itself, several are a tuple.
+        array itself, several are a tuple. An ONNX model's inputs that have values of its own may be left out.
         """
+        other = None if self._defaults is None else self._defaults.for_call(inputs, named)
+        if other is not None:
+            executable, given = other
+            return executable(*given)
         passed = self._passed(inputs, named)
         return self._returned(passed, self.run(passed))
 

@@ -28,6 +28,16 @@ class Imported:
     classes: dict[str, type] = field(default_factory=dict)
     # Of a model whose inputs share the name of a size: imports it again, with a size of each input's own.
     apart: Callable[[], Imported] | None = None
+    defaults: Defaults | None = None
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Inputs for which an ONNX model has values: constants of the graph, unless they are opened."""
+
+    inputs: list[str]  # all, in the model's order
+    names: frozenset[str]  # of those with values
+    opened: Callable[[frozenset[str]], Imported]  # imports it again, with these as inputs
 
 
 def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:

@@ -75,3 +75,41 @@ def test_the_command_fixes(model: Any, tmp_path: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert json.loads(done.stdout)["output"] == str(out)
     assert [port.shape for port in hetnn.load(out).inputs] == [(2, 3), (4, 5)]
+
+
+DEFAULTS = """<ir_version: 8, opset_import: ["" : 17]>
+agraph (float[n,3] x, float[3] w, float[n,3] y, int64[2] shape) => (float[a,b] z)
+<float[3] w = {1, 2, 3}, int64[2] shape = {-1, 3}> {
+  p = Mul (x, w) s = Add (p, y) z = Reshape (s, shape)
+}"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_inputs_with_values_of_the_models_own_may_be_left_out_or_given(target: str) -> None:
+    exe = hetnn.compile(parser.parse_model(DEFAULTS), target)
+    assert [port.name for port in exe.inputs] == ["x", "y"]
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+    w, shape = np.array([-1, 0, 5], np.float32), np.array([3, 2])
+    np.testing.assert_array_equal(exe(x, y), x * [1, 2, 3] + 1)
+    with pytest.warns(RuntimeWarning, match="w, for which the model has values, is given others"):
+        np.testing.assert_array_equal(exe(x, y, w=w), x * w + 1)
+    np.testing.assert_array_equal(exe(w=w, x=x, y=y), x * w + 1)
+    with pytest.warns(RuntimeWarning, match="shape, w, for which"):
+        np.testing.assert_array_equal(exe(x, w, y, shape), (x * w + 1).reshape(3, 2))
+    np.testing.assert_array_equal(exe(x, y), x * [1, 2, 3] + 1)
+    with pytest.raises(hetnn.InvalidModel, match="the model takes 2 inputs"):
+        exe(x, y, w=w, other=w)
+    with pytest.raises(hetnn.InvalidModel, match=r"'w' must be"):
+        exe(x, y, w=w[:2])
+
+
+def test_values_of_the_models_own_can_be_fixed_to_others() -> None:
+    x, y, w = np.ones((2, 3), np.float32), np.ones((2, 3), np.float32), np.array([-1, 0, 5], np.float32)
+    exe = hetnn.compile(parser.parse_model(DEFAULTS), fix={"w": w})
+    np.testing.assert_array_equal(exe(x, y), x * w + 1)
+
+
+def test_weights_of_files_that_list_all_of_them_as_inputs_are_constants() -> None:
+    model = parser.parse_model(DEFAULTS.replace("ir_version: 8", "ir_version: 3"))
+    with pytest.raises(hetnn.InvalidModel, match="the model takes 2 inputs"):
+        hetnn.compile(model)(np.ones((2, 3), np.float32), np.ones((2, 3), np.float32), w=np.ones(3, np.float32))

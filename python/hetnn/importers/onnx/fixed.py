@@ -39,7 +39,8 @@ def size_name(name: str, axis: int, dim: Any) -> str:
 def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
     """What is given, checked against the model. InvalidModel for other names, and for values that do not fit."""
     weights = {tensor.name for tensor in graph.initializer}
-    inputs = {value.name: value.type.tensor_type for value in graph.input if value.name not in weights}
+    every = {value.name: value.type.tensor_type for value in graph.input}
+    inputs = {name: tensor for name, tensor in every.items() if name not in weights}
     open_sizes = {
         size_name(name, axis, dim)
         for name, tensor in inputs.items()
@@ -49,8 +50,8 @@ def read_fixed(graph: onnx.GraphProto, given: Mapping[str, Any]) -> Fixed:
     sizes: dict[str, int] = {}
     values: dict[str, np.ndarray[Any, Any]] = {}
     for name, value in given.items():
-        if name in inputs:
-            values[name] = _value(name, inputs[name], value)
+        if name in every:
+            values[name] = _value(name, every[name], value)
         elif name in open_sizes:
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
                 raise InvalidModel(f"fix: the size '{name}' must be a number that is not negative; got {value!r}.")

@@ -18,7 +18,7 @@ from hetnn import _core
 from hetnn._core import Dim
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
-from hetnn.importers import Imported
+from hetnn.importers import Defaults, Imported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
@@ -55,30 +55,41 @@ from hetnn.importers.onnx.schema import (
 from hetnn.structure import Tree
 from hetnn.texts import packed
 
+# The version of ONNX from which an initializer need be no input, so that one that is both is a default.
+_FIRST_WITH_DEFAULTS = 4
 # Integers that are computed like a shape, at most.
 _MOST_SIZES = 8
 
 
 def import_onnx(
-    model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: Mapping[str, Any] | None = None, apart: bool = False
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    fix: Mapping[str, Any] | None = None,
+    apart: bool = False,
+    opened: frozenset[str] = frozenset(),
 ) -> Imported:
     """The graph of an ONNX model: initializers as constants, named sizes as symbols, functions opened.
 
     `fix` has numbers for sizes that the model leaves open, and values for inputs; with `apart`, sizes of one name are
-    one in an input only. Unsupported lists every operator that
-    hetnn lacks with the names of its nodes, in one error.
+    one in an input only; `opened` are inputs though the model has values for them. Unsupported lists every operator
+    that hetnn lacks with the names of its nodes, in one error.
     """
     folder: Path | None = None
-    again = partial(import_onnx, model, fix, apart=True)
+    again = partial(import_onnx, model, fix)
     if not isinstance(model, onnx.ModelProto):
         model, folder = read_model(model)
     check_model(model)
     try:
-        importer = _Importer(model, folder, read_fixed(model.graph, fix or {}), apart)
+        importer = _Importer(model, folder, read_fixed(model.graph, fix or {}), apart, opened)
         imported = importer.run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
-    return replace(imported, apart=again) if importer.shares_sizes() else imported
+    if importer.shares_sizes():
+        imported = replace(imported, apart=partial(again, apart=True, opened=opened))
+    names = importer.default_inputs()
+    if names:
+        inputs = [given.name for given in model.graph.input if given.name not in (fix or {})]
+        imported = replace(imported, defaults=Defaults(inputs, names, lambda opened: again(apart=apart, opened=opened)))
+    return imported
 
 
 @dataclass
@@ -99,8 +110,10 @@ class _Missing(Exception):
 
 
 class _Importer:
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed, apart: bool) -> None:
-        self._model, self._fixed = model, fixed
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed, apart: bool, opened: frozenset[str]
+    ) -> None:
+        self._model, self._fixed, self._opened = model, fixed, opened
         self._weights = Weights(folder)
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
@@ -134,7 +147,8 @@ class _Importer:
             raise InvalidModel(TOO_MANY)
         self._lift_inputs(scope)  # first, so that their names are theirs
         for tensor in graph.initializer:
-            scope.values[tensor.name] = self._weight(tensor)
+            if tensor.name not in scope.values:
+                scope.values[tensor.name] = self._weight(tensor)
         scope.shapes = self._declared(graph)
         self._add_nodes(graph.node, scope)
         if self._problems:
@@ -163,13 +177,23 @@ class _Importer:
 
     def _inputs(self) -> list[onnx.ValueInfoProto]:
         """The model's inputs, without the initializers that older models list among them."""
-        initialized = {tensor.name for tensor in self._model.graph.initializer}
+        initialized = {tensor.name for tensor in self._model.graph.initializer} - self._opened
         return [given for given in self._model.graph.input if given.name not in initialized]
 
+    def default_inputs(self) -> frozenset[str]:
+        """Inputs for which the model has values that callers may replace; older models list all their weights."""
+        if self._model.ir_version < _FIRST_WITH_DEFAULTS:
+            return frozenset()
+        initialized = {tensor.name for tensor in self._model.graph.initializer}.difference(
+            self._fixed.inputs, self._opened
+        )
+        return frozenset(given.name for given in self._model.graph.input if given.name in initialized)
+
     def _lift_inputs(self, scope: _Scope) -> None:
+        for name, array in self._fixed.inputs.items():
+            scope.values[name] = self.constant(array, name)
         for given in self._inputs():
-            if given.name in self._fixed.inputs:
-                scope.values[given.name] = self.constant(self._fixed.inputs[given.name], given.name)
+            if given.name in scope.values:
                 continue
             scope.values[given.name], tree = self._ports.lift(given.name, given.type)
             self._trees.append(tree)

@@ -354,3 +354,10 @@ def test_sizes_of_one_name_may_differ_where_no_node_needs_them_equal(target: str
     exe.save(tmp_path / "one.hetnn")
     with pytest.raises(hetnn.InvalidModel, match="sequence is 7 elsewhere"):
         hetnn.load(tmp_path / "one.hetnn")(longer, b)
+
+
+def test_the_standards_domain_has_two_names() -> None:
+    model = model_of("agraph (float[n] x) => (float[n] y) { y = Relu(x) }")
+    model.graph.node[0].domain = "ai.onnx"
+    x = f32(3)
+    np.testing.assert_array_equal(hetnn.compile(model)(x), np.maximum(x, 0))

@@ -441,7 +441,7 @@ class _Importer:
         }
         attrs = {**presets_of(schema), **attrs}
         if not scope.whole and not scope.attrs:
-            check_node(node, {**scope.opsets, node.domain: opset})
+            check_node(node, {**scope.opsets, "" if node.domain == "ai.onnx" else node.domain: opset})
         check_attributes(node, schema, attrs)
         row, rule = _meaning(name, schema.since_version)
         if any(value is self._missing for value in inputs):
@@ -481,7 +481,7 @@ class _Importer:
             elif rule is not None:
                 found = rule(call)
             else:
-                raise Unsupported("")
+                raise Unsupported(REFUSED.get((node.domain, node.op_type), ""))
             check_read(name, attrs, schema, call.attrs.asked)
         except Unsupported as reason:
             body = body_of(schema, with_attributes(node, attrs), opset, [type_of(value) for value in inputs])

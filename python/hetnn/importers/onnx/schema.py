@@ -25,6 +25,7 @@ _UNREAD = frozenset(
         "num_outputs",  # as many as are named
         "allowzero",  # of shapes that have a 0
         "BatchNormalization.momentum",  # of training, as the next ones
+        "Dropout.is_test",  # models are for inference
         "Dropout.ratio",
         "Dropout.seed",
         "TopK.sorted",  # sorted is an order too
@@ -39,6 +40,7 @@ _UNREAD = frozenset(
         "QuantizeLinear.saturate",  # of floats of 8 bits
         "QuantizeLinear.output_dtype",  # as the zero point
         *(f"ai.onnx.ml.LabelEncoder.default_{kind}" for kind in ("float", "int64", "string", "tensor")),  # so has it
+        "ai.onnx.ml.LinearClassifier.multi_class",  # how it was trained
         "nodes_hitrates",  # how often training came by
         "nodes_hitrates_as_tensor",
         "past_present_share_buffer",  # of memory; rules that cannot take it ask
@@ -76,6 +78,9 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
         return
     if node.op_type == "GroupNormalization" and opsets.get("", 1) < 21:
         return  # onnx calls its first definition, a factor a group, deprecated; onnxruntime runs it
+    if node.domain == "ai.onnx":  # another name of the standard's, which the checker does not know
+        node = onnx.NodeProto.FromString(node.SerializeToString())
+        node.domain = ""
     context = type(onnx.checker.DEFAULT_CONTEXT)()
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = {**opsets}

@@ -14,9 +14,9 @@ from hetnn.importers.onnx.rules.call import Array, Call, Text
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # by number
 
 
-def in_rows(call: Call) -> Any:
+def in_rows(call: Call, index: int = 0) -> Any:
     """The features, [N,F], as reals; a single row may be without N."""
-    shape, x = call.shape(0, 1, 2), call[0]
+    shape, x = call.shape(index, 1, 2), call[index]
     x = x if len(shape) == 2 else call.reshape(x, [1, *shape])
     return x if x.dtype in ("f32", "f64") else call.cast(x, "f32")
 

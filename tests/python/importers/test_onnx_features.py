@@ -1,0 +1,157 @@
+"""ONNX operators that prepare features, and linear models over them, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import hetnn
+
+FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
+RNG = np.random.default_rng(5)
+TRANSFORMS = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"]
+ROWS = np.array([[0.1, 0.2, -0.3], [1, -2, 0.5], [-0.7, 0.1, 0.9], [0, 0, 0]], np.float32)
+NAN = float("nan")
+
+
+def model_of(op: str, outputs: dict[str, int], inputs: dict[str, tuple[int, list[Any]]], **attrs: Any) -> Any:
+    node = helper.make_node(op, list(inputs), list(outputs), domain="ai.onnx.ml", **attrs)
+    taken = [helper.make_tensor_value_info(name, dtype, shape) for name, (dtype, shape) in inputs.items()]
+    given = [helper.make_tensor_value_info(name, dtype, None) for name, dtype in outputs.items()]
+    graph = helper.make_graph([node], "g", taken, given)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    model = helper.make_model(graph, opset_imports=opsets)
+    model.ir_version = 8
+    return model
+
+
+def agrees(model: Any, *inputs: np.ndarray[Any, Any], rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """hetnn gives what ONNX Runtime gives, also for the first row alone."""
+    exe, session = hetnn.compile(model), onnxruntime.InferenceSession(model.SerializeToString())
+    names = [port.name for port in session.get_inputs()]
+    for given in (inputs, [x[:1] for x in inputs]):
+        wanted = session.run(None, dict(zip(names, given, strict=True)))
+        found = exe(*given)
+        for mine, theirs in zip(found if isinstance(found, tuple) else [found], wanted, strict=True):
+            assert mine.shape == theirs.shape
+            if theirs.dtype.kind == "f":
+                assert mine.dtype == theirs.dtype
+                np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
+            else:
+                np.testing.assert_array_equal(mine, theirs)
+
+
+X = {"x": (FLOAT, ["n", 3])}
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("Scaler", {"offset": [1.0, 2.0, 3.0], "scale": [0.5, 1.0, 2.0]}),
+        ("Scaler", {"offset": [1.0], "scale": [0.5]}),
+        ("Normalizer", {"norm": "MAX"}),
+        ("Normalizer", {"norm": "L1"}),
+        ("Normalizer", {"norm": "L2"}),
+        ("Imputer", {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": NAN}),
+        ("Imputer", {"imputed_value_floats": [7.0], "replaced_value_float": 0.5}),
+        ("LinearRegressor", {"coefficients": [1.0, 2, 3, 4, 5, 6], "intercepts": [0.1, 0.2], "targets": 2}),
+        ("LinearRegressor", {"coefficients": [1.0, 2, 3]}),
+    ],
+)
+def test_features_are_prepared(op: str, attrs: dict[str, Any]) -> None:
+    rows = ROWS.copy()
+    if op == "Imputer":
+        rows[0, 1] = rows[2, 2] = NAN
+    agrees(model_of(op, {"y": FLOAT}, X, **attrs), rows)
+
+
+def test_missing_integers() -> None:
+    attrs = {"imputed_value_int64s": [7, 8], "replaced_value_int64": -1}
+    agrees(model_of("Imputer", {"y": INT64}, {"x": (INT64, ["n", 2])}, **attrs), np.array([[-1, 2], [3, -1]]))
+
+
+def test_features_side_by_side() -> None:
+    inputs = {"x": (FLOAT, ["n", 2]), "z": (FLOAT, ["n", 1])}
+    agrees(model_of("FeatureVectorizer", {"y": FLOAT}, inputs, inputdimensions=[2, 1]), ROWS[:, :2], ROWS[:, 2:])
+
+
+@pytest.mark.parametrize("zeros", [0, 1])
+def test_categories(zeros: int) -> None:
+    """Of integers and of texts; what is none ends the run where it may not be."""
+    numbers = model_of("OneHotEncoder", {"y": FLOAT}, {"x": (INT64, ["n", "m"])}, cats_int64s=[1, 2, 5], zeros=zeros)
+    agrees(numbers, np.array([[1, 5], [2, 2], [1, 1]]))
+    texts = model_of("OneHotEncoder", {"y": FLOAT}, {"x": (STRING, ["n"])}, cats_strings=["a", "été"], zeros=zeros)
+    agrees(texts, np.array(["été", "a", "a"], object))
+    if zeros:
+        agrees(numbers, np.array([[1, 4], [0, 2]]))
+        agrees(texts, np.array(["", "a"], object))
+    else:
+        with pytest.raises(hetnn.InvalidModel, match="outside an axis of 1"):
+            hetnn.compile(numbers)(np.array([[1, 4]]))
+
+
+@pytest.mark.parametrize("labels", [{"classlabels_ints": [3, 9, 5]}, {"classlabels_strings": ["a", "b", "c"]}])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_linear_classifiers(transform: str, labels: dict[str, Any]) -> None:
+    name, values = next(iter(labels.items()))
+    outputs = {"label": STRING if "strings" in name else INT64, "scores": FLOAT}
+    for count, rows in ((3, 3), (2, 2), (2, 1)):
+        if transform == "PROBIT":  # is of scores between 0 and 1 alone
+            attrs = {
+                "coefficients": [0.05 * k for k in range(3 * rows)],
+                "intercepts": [0.3 + 0.1 * k for k in range(rows)],
+            }
+        else:
+            attrs = {"coefficients": RNG.standard_normal(3 * rows).tolist(), "intercepts": [0.1] * rows}
+        attrs |= {name: values[:count], "post_transform": transform, "multi_class": 1}
+        model = model_of("LinearClassifier", outputs, X, **attrs)
+        if transform == "PROBIT" and rows == 1:
+            with pytest.raises(hetnn.Unsupported, match="PROBIT of one score for two classes"):
+                hetnn.compile(model)
+        else:
+            # PROBIT is an approximation, whose logarithm loses digits near a half.
+            agrees(model, ROWS, rtol=1e-4, atol=2e-5 if transform == "PROBIT" else 1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["RBF", "LINEAR", "POLY", "SIGMOID"])
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_support_vectors(kernel: str, one_class: int) -> None:
+    attrs = {"kernel_type": kernel, "kernel_params": [0.5, 0.25, 3.0], "coefficients": [1.0, -2.0], "rho": [0.3]}
+    attrs |= {"n_supports": 2, "support_vectors": [1.0, 2, 3, 4, 5, 6], "one_class": one_class}
+    agrees(model_of("SVMRegressor", {"y": FLOAT}, X, **attrs), ROWS, rtol=1e-4)
+
+
+def test_support_vectors_of_a_linear_model() -> None:
+    attrs = {"coefficients": [1.0, -2.0, 0.5], "rho": [0.3], "kernel_params": [0.0, 0.0, 3.0]}
+    agrees(model_of("SVMRegressor", {"y": FLOAT}, X, **attrs), ROWS)
+
+
+def test_records_of_scores_are_refused_with_what_to_do() -> None:
+    node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])
+    records = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, None))
+    )
+    given = [helper.make_tensor_value_info("x", FLOAT, ["n", 3])]
+    graph = helper.make_graph([node], "g", given, [helper.make_value_info("z", records)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    with pytest.raises(hetnn.Unsupported, match="export without it"):
+        hetnn.compile(helper.make_model(graph, opset_imports=opsets))
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "message"),
+    [
+        ("Scaler", {"offset": [1.0, 2.0], "scale": [0.5]}, "2 offset for 3 features"),
+        ("Imputer", {"imputed_value_floats": [1.0, 2.0]}, "2 values for 3 features"),
+        ("Normalizer", {"norm": "L3"}, "must be one of MAX, L1, L2"),
+        ("LinearRegressor", {"coefficients": [1.0, 2.0]}, "2 coefficients and 0 intercepts for 1 by 3"),
+        ("SVMRegressor", {"coefficients": [1.0, 2.0], "rho": [0.0]}, "2 coefficients and 1 rho"),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(op: str, attrs: dict[str, Any], message: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(model_of(op, {"y": FLOAT}, X, **attrs))

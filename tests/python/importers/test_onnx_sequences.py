@@ -235,3 +235,35 @@ def test_inputs_that_are_no_sequences_are_named() -> None:
     exe = hetnn.compile(model_of("agraph (seq(float) s) => (seq(float) y) { y = SequenceErase(s) }"))
     with pytest.raises(hetnn.InvalidModel, match=r"row 0 of the sequence's shapes must be a rank of at most 8"):
         exe.run([f32(3), i64([[1, 4, 0, 0, 0, 0, 0, 0, 0]])])
+
+
+APPENDED = {
+    "in each round": "grown = SequenceInsert(before, r)",
+    "in some": "keep = ReduceMax<keepdims = 0>(r) flag = Greater(keep, zero) grown = If(flag) "
+    "<then_branch = more () => (seq(float) t) {{ t = SequenceInsert(before, r) }}, "
+    "else_branch = same () => (seq(float) e) {{ e = Identity(before) }}>",
+}
+
+
+@pytest.mark.parametrize("how", APPENDED)
+def test_a_list_that_a_loop_begins_without_any_tensor(how: str) -> None:
+    """What is put there says the rank, which no shape declares."""
+    text = f"""
+    agraph (float[n,3] x) => (float y, int64 c) <float zero = {{0}}, bool on = {{1}}> {{
+      all = Shape <end = 1> (x) trips = Squeeze (all)
+      none = SequenceEmpty ()
+      list = Loop (trips, on, none) <body = round (int64 i, bool g, seq(float) before) => (bool go, seq(float) grown) {{
+        r = Gather (x, i)
+        {APPENDED[how].replace("{{", "{").replace("}}", "}")}
+        go = Identity (g)
+      }}>
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (list)
+      c = SequenceLength (list)
+    }}"""
+    exe = hetnn.compile(model_of(text))
+    x = np.array([[1, 2, 3], [-1, -2, -3], [4, 0, 0], [-5, -5, 6]], np.float32)
+    for rows in (x, x[:1], x[2:]):
+        kept = rows if how == "in each round" else rows[rows.max(1) > 0]
+        y, count = exe(rows)
+        np.testing.assert_array_equal(y, kept)
+        assert count == len(kept)

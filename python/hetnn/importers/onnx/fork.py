@@ -32,7 +32,7 @@ from hetnn.importers.onnx.rules.call import (
     Text,
 )
 from hetnn.importers.onnx.rules.looping import is_there, late_loop
-from hetnn.importers.onnx.rules.sequence import common, packed
+from hetnn.importers.onnx.rules.sequence import joint, packed
 from hetnn.importers.onnx.rules.text import joined
 
 # Conditions that lie in one another double the nodes with each.
@@ -294,7 +294,7 @@ def chosen(call: Call, condition: Any, a: Any, b: Any) -> Any:
         both = [packed(call, x) for x in (a, b)]
         pairs = [x.values for x in both], [x.shapes for x in both]
         values, shapes = (_one_of(call, condition, *pair) for pair in pairs)
-        return Tensors(values, shapes, common([x.sizes for x in both]))
+        return joint(both, values, shapes)
     if isinstance(a, Text) and isinstance(b, Text) and len(a.shape) == len(b.shape):
         data, spans = joined(call, [a, b])
         return Text(data, _one_of(call, condition, *spans))

@@ -60,12 +60,14 @@ class Tensors:
     """A sequence whose length may be known only when the model runs, as two values (ops/sequence/sequence.h).
 
     `sizes` is what is known of every tensor's shape: None where its rank is not, in it None where a size is not; a text
-    is what the model calls a size.
+    is what the model calls a size. `begun`: a loop begins with it and no tensor is in it, so that it says nothing of
+    those that rounds put there.
     """
 
     values: Any
     shapes: Any
     sizes: tuple[int | str | None, ...] | None
+    begun: bool = False
 
 
 @dataclass(frozen=True)

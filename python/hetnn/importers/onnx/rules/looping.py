@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hetnn._core import Dim
@@ -13,7 +13,7 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Tensors, Text
-from hetnn.importers.onnx.rules.sequence import common, known_sizes, packed
+from hetnn.importers.onnx.rules.sequence import joint, known_sizes, packed
 
 
 def late_loop(
@@ -92,11 +92,10 @@ class _Flat:
 def _flattened(call: Call, found: Any) -> _Flat:
     if isinstance(found, (Items, Tensors)):
         row = packed(call, found)
-        empty = isinstance(found, Items) and not found.values
 
         def sequence(values: Sequence[Any], like: Any) -> Any:
-            sizes = row.sizes if like is None else like.sizes if empty else common([row.sizes, like.sizes])
-            return Tensors(values[0], values[1], None if sizes is None else known_sizes(sizes))
+            made = joint([row] if like is None else [row, like], values[0], values[1])
+            return made if made.sizes is None else replace(made, sizes=known_sizes(made.sizes))
 
         return _Flat([row.values, row.shapes], [[0], [0]], sequence)
     if isinstance(found, Maybe):

@@ -32,7 +32,8 @@ def packed(call: Call, found: Any) -> Tensors:
     items = [call.value(item) for item in found.values]
     if not items:
         empty = np.zeros(0, numpy_type(found.dtype))
-        return Tensors(call.constant(empty, found.dtype), call.constant(np.zeros((0, MOST_ITEM_AXES + 1)), "i64"), None)
+        shapes = call.constant(np.zeros((0, MOST_ITEM_AXES + 1)), "i64")
+        return Tensors(call.constant(empty, found.dtype), shapes, None, begun=True)
     if any(item.dtype != items[0].dtype or len(item.shape) > MOST_ITEM_AXES for item in items):
         raise Unsupported(f"a sequence of several element types, or of tensors of more than {MOST_ITEM_AXES} axes")
     rows = [[len(x.shape), *x.shape, *[0] * (MOST_ITEM_AXES - len(x.shape))] for x in items]
@@ -55,6 +56,12 @@ def common(shapes: Sequence[tuple[int | str | None, ...] | None]) -> tuple[int |
             return None
         first = tuple(a if a == b else None for a, b in zip(first, shape, strict=True))
     return first
+
+
+def joint(rows: Sequence[Tensors], values: Any, shapes: Any) -> Tensors:
+    """A sequence of these values and shapes, of which is known what is true of all of those sequences."""
+    told = [row.sizes for row in rows if not row.begun]
+    return Tensors(values, shapes, common(told) if told else None, begun=not told)
 
 
 def _sequence(call: Call, index: int) -> Items | Tensors:
@@ -141,9 +148,7 @@ def _insert(call: Call) -> Any:
         return [Items(tuple(items))]
     row, x = packed(call, found), call[1]
     parts = call.create_all("sequence_insert", [row.values, row.shapes, x, call.optional(2)], {})
-    empty = isinstance(found, Items) and not found.values
-    own = known_sizes(x.shape)
-    return [Tensors(parts[0], parts[1], own if empty else common([row.sizes, own]))]
+    return [joint([row, Tensors(None, None, known_sizes(x.shape))], *parts[:2])]
 
 
 @rule("SequenceErase")
@@ -156,7 +161,7 @@ def _erase(call: Call) -> Any:
     row = packed(call, found)
     told = {"total": call.found_size()}
     values, shapes = call.create_all("sequence_erase", [row.values, row.shapes, call.optional(1)], told)
-    return [Tensors(values, shapes, row.sizes)]
+    return [joint([row], values, shapes)]
 
 
 def _last(items: Sequence[Any]) -> int:

@@ -9,6 +9,7 @@ namespace {
 double place(std::string_view places, const ResampledAxis& axis, double at) {
   const auto size = static_cast<double>(axis.size);
   if (places == "asymmetric") return at / axis.scale;
+  if (places == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
   if (places == "align_corners") return axis.length == 1 ? 0 : at * (size - 1) / (axis.length - 1);
   if (places == "tf_crop_and_resize") {
     const double extent = (axis.end - axis.begin) * (size - 1);
@@ -38,7 +39,7 @@ std::string resampling_fault(const Resampling& how) {
   return fault("mode", how.mode, {"nearest", "linear", "cubic"}) +
          fault("places", how.places,
                {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                "tf_crop_and_resize"}) +
+                "tf_half_pixel_for_nn", "tf_crop_and_resize"}) +
          fault("rounding", how.rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) +
          fault("policy", how.policy, {"stretch", "not_larger", "not_smaller"});
 }

@@ -43,6 +43,19 @@ def test_images_resized_to_the_size_of_others(mode: str, places: str) -> None:
     same_as_reference(exe, model, f32(1, 2, 4, 2), f32(1, 2, 1, 1))
 
 
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize("size", ["h, w", "4, 5"])
+def test_places_that_tensorflow_had_for_the_nearest_pixel(size: str, rounding: str) -> None:
+    told = f'mode = "nearest", coordinate_transformation_mode = "tf_half_pixel_for_nn", nearest_mode = "{rounding}"'
+    scales = "<float[4] s = {1, 1, 2, 1.5}, float[0] none = {}>"
+    model = model_of(
+        f"agraph (float[1,2,{size}] x) => (float y) {scales} {{ y = Resize<{told}>(x, none, s) }}", opset=11
+    )
+    exe, x = hetnn.compile(model), f32(1, 2, 4, 5)
+    wanted = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_array_equal(exe(x), wanted)
+
+
 @pytest.mark.parametrize(
     "join", ["Add(up, x)", "Concat<axis = 1>(up, x)", "Concat<axis = -3>(x, up)", "Where(m, x, up)"]
 )

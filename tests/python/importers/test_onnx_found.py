@@ -543,3 +543,18 @@ def test_determinants_of_any_number_of_matrices() -> None:
     model = model_of("agraph (float[n,3,3] x) => (float[n] y) { y = Det(x) }")
     exe = agrees(model, f32(2, 3, 3))
     same_as_reference(exe, model, f32(5, 3, 3))
+
+
+def test_normalization_by_statistics_of_every_place() -> None:
+    """As operator sets before 9 could say; ONNX' reference does not."""
+    tables = ", ".join(f"float[3,2] {name} = {{1, 2, 0.5, {k}, 3, 4}}" for k, name in enumerate("sbmv", 1))
+    body = f"<{tables}> {{ y = BatchNormalization<spatial = 0>(x, s, b, m, v) }}"
+    text = f"agraph (float[n,3,2] x) => (float[n,3,2] y) {body}"
+    exe, x = hetnn.compile(model_of(text, opset=7)), f32(4, 3, 2)
+    scale, bias, mean, variance = (np.array([[1, 2], [0.5, k], [3, 4]], np.float32) for k in range(1, 5))
+    np.testing.assert_allclose(exe(x), (x - mean) / np.sqrt(variance + 1e-5) * scale + bias, rtol=1e-4, atol=1e-5)
+
+
+def test_the_sign_of_what_is_no_number_is_none() -> None:
+    model = model_of("agraph (float[n] x) => (float[n] y) { y = Sign(x) }")
+    agrees(model, np.array([np.nan, -np.inf, -2, -0.0, 0, 3, np.inf], np.float32))

@@ -6,7 +6,6 @@ namespace hetnn::ops {
 OpDef define_sign() {
   return elementwise(Function::sign, {.doc = "Sign: y = -1, 0 or 1.",
                                       .torch = {{"aten.sign.default", "x"}},
-                                      .onnx = {{"Sign", 1, "x"}},
                                       .samples = {"sign(f32[2,3,5,7])", "sign(f32[n,4])"}});
 }
 

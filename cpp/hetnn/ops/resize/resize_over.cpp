@@ -141,7 +141,7 @@ OpDef define_resize_over() {
                     {"places", AttrKind::string, std::string("half_pixel"),
                      "where entries of y lie in x: half_pixel, half_pixel_symmetric, "
                      "pytorch_half_pixel, align_corners, "
-                     "asymmetric or tf_crop_and_resize"},
+                     "asymmetric, tf_half_pixel_for_nn or tf_crop_and_resize"},
                     {"rounding", AttrKind::string, std::string("round_prefer_floor"),
                      "of nearest: round_prefer_floor, round_prefer_ceil, floor or ceil"},
                     {"antialias", AttrKind::boolean, false, "whether smaller results read wider windows"},

@@ -24,6 +24,13 @@ def _cast_like(call: Call) -> Any:
     return call.create("cast", [call[0]], to=call[1].dtype, **told)
 
 
+@rule("Sign")
+def _sign(call: Call) -> Any:
+    """NaN stays, where torch has 0."""
+    x, y = call[0], call.create("sign", [call[0]])
+    return call.create("where", [call.create("ne", [x, x]), x, y]) if is_float(x.dtype) else y
+
+
 @rule("Max", "Min", "Sum", "Mean")
 def _variadic(call: Call) -> Any:
     op = {"Max": "maximum", "Min": "minimum"}.get(call.node.op_type, "add")

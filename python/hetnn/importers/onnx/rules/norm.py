@@ -14,6 +14,8 @@ from hetnn.importers.onnx.rules.call import Call, rule
 @rule("BatchNormalization")
 def _batch_norm(call: Call) -> Any:
     x, *of_channels = call.values()
+    if call.version < 9 and not call.attr("spatial", 1):
+        return _norm_of_places(call, x, *of_channels)
     for value in of_channels:
         x = met_as(call, x, [None, *value.shape, *[None] * (len(x.shape) - 2)])
     weight, bias, mean, variance = (met_as(call, value, list(x.shape[1:2])) for value in of_channels)
@@ -22,9 +24,16 @@ def _batch_norm(call: Call) -> Any:
         return _trained_batch_norm(call, [x, weight, bias, mean, variance])
     if trains or (call.version >= 14 and call.outputs_used() > 1):
         raise Unsupported("BatchNormalization in training mode; export the model for inference")
-    if call.version < 9 and not call.attr("spatial", 1):
-        raise Unsupported("BatchNormalization with statistics of every place")
     return call.create("batch_norm", [x, weight, bias, mean, variance], eps=float(call.attr("epsilon")))
+
+
+def _norm_of_places(call: Call, x: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> Any:
+    """By statistics of every place of a channel, [C,...]: broadcast over the batch."""
+    if call.outputs_used() > 1 or (call.version < 7 and not call.attr("is_test", 0)):
+        raise Unsupported("BatchNormalization in training mode; export the model for inference")
+    eps = call.like(float(call.attr("epsilon")), x)
+    factor = call.create("mul", [weight, call.create("rsqrt", [call.create("add", [variance, eps])])])
+    return call.create("add", [call.create("mul", [call.create("sub", [x, mean]), factor]), bias])
 
 
 def _trained_batch_norm(call: Call, inputs: list[Any]) -> list[Any]:

@@ -68,3 +68,36 @@ def test_deep_transposed_convolutions_of_any_size() -> None:
     for shape in ((2, 2, 3, 4, 5), (1, 2, 5, 2, 7)):
         x = torch.randn(shape)
         torch.testing.assert_close(exe(x), layer(x))
+
+
+class Largest(nn.Module):
+    def __init__(self, indices: bool) -> None:
+        super().__init__()
+        self.indices = indices
+
+    def forward(self, x: Tensor) -> Any:
+        if self.indices:
+            return nn.functional.adaptive_max_pool1d(x[0], 3, return_indices=True)
+        return nn.functional.adaptive_max_pool2d(x, (2, 3)), nn.functional.adaptive_max_pool1d(x[0], 4)
+
+
+def test_the_largest_of_a_grid_over_any_size() -> None:
+    """Also where the example's sizes are multiples of the grid's, which torch would take all to be."""
+    sizes = {2: Dim("h", min=4, max=64), 3: Dim("w", min=4, max=64)}
+    program = torch.export.export(Largest(False), (torch.randn(2, 3, 8, 12),), dynamic_shapes=(sizes,))
+    for target in ("cpu", "cpu+relu-only"):
+        exe = hetnn.compile(program, target)
+        for height, width in ((8, 12), (7, 9), (4, 4), (17, 33)):
+            x = torch.randn(2, 3, height, width)
+            x[0, 0, 1, 2] = torch.nan
+            for mine, theirs in zip(exe(x), Largest(False)(x), strict=True):
+                torch.testing.assert_close(mine, theirs, rtol=0, atol=0, equal_nan=True)
+
+
+def test_what_torch_decomposes_for_the_examples_sizes_alone_is_refused() -> None:
+    program = torch.export.export(
+        Largest(True), (torch.randn(2, 3, 8, 12),), dynamic_shapes=({3: Dim("w", min=4, max=64)},)
+    )
+    for _ in range(2):  # torch says so once
+        with pytest.raises(hetnn.Unsupported, match="adaptive pooling of an image of symbolic size"):
+            hetnn.compile(program)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -96,7 +97,15 @@ def import_exported_program(program: ExportedProgram) -> Imported:
         return importer.finish()
     apart: set[str] = set()
     while True:
-        importer = _Importer(_decomposed(program, apart), signature)
+        decomposed, held = _decomposed(program, apart)
+        if held and apart:
+            return importer.finish()  # refuses, with the rules' reasons
+        if held:
+            raise Unsupported(
+                f"torch decomposes an operator of the model for sizes alone that fulfil {', '.join(held)}, as the "
+                "example's do. Export the model with those sizes fixed."
+            )
+        importer = _Importer(decomposed, signature)
         importer.convert()
         refused = {name for name in importer.refused if name not in apart and name in _decompositions()}
         if not refused:
@@ -127,8 +136,37 @@ def _beyond_rules() -> dict[Any, Any]:
     return {overload: function for name, (overload, function) in _decompositions().items() if not _knows(name)}
 
 
-def _decomposed(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
-    """The program with everything decomposed that no row or rule reads, and what stands in `apart`."""
+# What torch held sizes to, when it decomposed a program: it says so once, as it remembers what it evaluated.
+_held_before: WeakKeyDictionary[Any, dict[frozenset[str], list[str]]] = WeakKeyDictionary()
+
+
+def _decomposed(program: ExportedProgram, apart: set[str]) -> tuple[ExportedProgram, list[str]]:
+    """The program with everything decomposed that no row or rule reads, and what stands in `apart`.
+
+    With it the equations among open sizes that torch took from the example: the result holds where they do.
+    """
+    environment = _sizes_of(program)
+    before = len(environment.guards) if environment is not None else 0
+    decomposed = _decomposed_by(program, apart)
+    if environment is None:
+        return decomposed, []
+    equal = [str(guard.expr) for guard in environment.guards[before:] if str(guard.expr).startswith("Eq(")]
+    known = _held_before.setdefault(environment, {})
+    held = known.setdefault(frozenset(apart), equal)
+    return decomposed, held
+
+
+def _sizes_of(program: ExportedProgram) -> Any:
+    """Where torch keeps the open sizes of a program; None where it has none."""
+    for node in program.graph.nodes:
+        mode = getattr(node.meta.get("val"), "fake_mode", None)
+        if mode is not None:
+            return mode.shape_env
+    return None
+
+
+def _decomposed_by(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
+    """That program, by as many of torch's decompositions as do not fail."""
     table = {
         **_beyond_rules(),
         **{overload: function for name, (overload, function) in _decompositions().items() if name in apart},

@@ -12,6 +12,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.pooling import pool
 from hetnn.importers.lowering.random_numbers import on
+from hetnn.importers.lowering.sizes import ceil_divide
 from hetnn.importers.torch.rules.call import Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
 
@@ -139,8 +140,10 @@ def _adaptive_max_pool(call: Call) -> list[Any]:
     """Window i of n over a size s spans [floor(i s / n), ceil((i + 1) s / n)); shorter ones repeat their last index."""
     axes = int(call.target.split("pool")[1][0])
     x, _ = batched(call, axes)
-    size = fixed(x.shape[2:], "adaptive pooling of an image")
     grid = fixed(call.shape()[-axes:], "adaptive pooling to a grid")
+    if not call.reads(1) and not all(isinstance(size, int) for size in x.shape[2:]):
+        return [call.reshape(_largest_of_open(call, x, grid), call.shape(0)), None]
+    size = fixed(x.shape[2:], "adaptive pooling of an image")
     flat, widths = np.zeros((), np.int64), []
     for axis, (s, n) in enumerate(zip(size, grid, strict=True)):
         begin, end = np.arange(n) * s // n, -(-(np.arange(n) + 1) * s // n)
@@ -154,6 +157,24 @@ def _adaptive_max_pool(call: Call) -> list[Any]:
     windows = call.create("gather", [plane, call.constant(taps, "i64")], axis=2)
     table = call.create("expand", [call.constant(taps, "i64")], shape=list(windows.shape))
     return _largest(call, windows, table)
+
+
+def _largest_of_open(call: Call, x: Any, grid: list[int]) -> Any:
+    """The same windows over sizes that a run shows, one axis after the other: none is wider than s / n + 1 elements."""
+
+    def at(op: str, a: Any, b: Any) -> Any:
+        return call.create(op, [call.constant(v, "i64") if isinstance(v, (int, np.ndarray)) else v for v in (a, b)])
+
+    for axis, n in enumerate(grid, 2):
+        size, width = x.shape[axis], ceil_divide(x.shape[axis], n) + 1
+        whole, window = call.whole(size), np.arange(n).reshape(n, 1)
+        begin = at("floor_divide", at("mul", window, whole), n)
+        end = at("floor_divide", at("add", at("mul", window + 1, whole), n - 1), n)
+        taps = at("minimum", at("add", begin, call.create("arange", [], end=width)), at("sub", end, 1))
+        windows = call.create("gather", [x, call.reshape(taps, [n * width])], axis=axis)
+        parted = call.reshape(windows, [*x.shape[:axis], n, width, *x.shape[axis + 1 :]])
+        x = call.create("reduce_max", [parted], axes=[axis + 1])
+    return x
 
 
 def _largest(call: Call, windows: Any, places: Any) -> list[Any]:

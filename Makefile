@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-models bench bench-plan bench-compile bench-operators bench-quantized bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-models bench bench-plan bench-compile bench-operators bench-quantized bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -137,6 +137,10 @@ fuzz-onnx: $(STAMPS)/install
 N ?= 100000
 fuzz-tflite: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tflite.py --models $(N)
+# Random TFLite layers of integers beside LiteRT's reference kernels, LAYERS of each kind and type.
+LAYERS ?= 2000
+fuzz-tflite-layers: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tflite_layers.py --layers $(LAYERS)
 # Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
 fuzz-models: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)

@@ -9,6 +9,7 @@ from fuzz.fuzz_inputs import fuzz
 from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 from fuzz.fuzz_tflite import fuzz as fuzz_tflite
+from fuzz.fuzz_tflite_layers import sweep as sweep_layers
 from fuzz.sweep_onnx import sweep
 
 
@@ -42,6 +43,13 @@ def test_altered_tflite_files_are_refused_or_run() -> None:
     assert not findings
     assert counts["refused"] > 20
     assert counts["ran"] > 20
+
+
+def test_random_tflite_layers_of_integers_give_litert_s() -> None:
+    kinds = ["CONV_2D", "ADD", "MUL", "AVERAGE_POOL_2D", "MEAN", "PRELU", "SOFTMAX", "TANH", "MAXIMUM"]
+    rows = sweep_layers(4, seed=7, kinds=kinds)
+    assert {called: row.first for called, row in rows.items() if row.first} == {}
+    assert sum(row.counts["equal"] for row in rows.values()) > 90
 
 
 def test_extreme_sizes_and_numbers_of_onnx_models_are_refused_or_run() -> None:

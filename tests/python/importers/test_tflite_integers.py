@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -336,6 +339,56 @@ def test_rectifiers_of_16_bits() -> None:
     check("LEAKY_RELU", [wide(4, 60)], options("LeakyRelu", Alpha=0.3), [wide(1, high=9e-4)])
 
 
+@pytest.mark.parametrize("name", ["EXP", "GELU", "LOGISTIC", "TANH"])
+@pytest.mark.parametrize("is_power", [False, True])
+def test_functions_of_16_bits(name: str, is_power: bool) -> None:
+    """Every integer: LiteRT looks between points, and a scale of a power of two has its own way."""
+    every = np.arange(-32768, 32768).astype(np.int16)
+    x = Told([65536], "i16", quant=Quant(2.0**-13 if is_power else scale(1e-4, 3e-4)))
+    y = Told([1], "i16", quant=Quant(1 / 32768 if name in ("LOGISTIC", "TANH") else 2e-4))
+    check(name, [x], options("Gelu", Approximate=True) if name == "GELU" else {}, [y], [every])
+
+
+@pytest.mark.parametrize(("size", "beta"), [(2, 1.0), (10, 1.0), (700, 1.0), (33, 0.5)])
+def test_softmax_of_16_bits(size: int, beta: float) -> None:
+    y = Told([1], "i16", quant=Quant(1 / 32768))
+    check("SOFTMAX", [wide(5, size, high=1e-3)], options("Softmax", Beta=beta), [y])
+
+
+@pytest.mark.parametrize("size", [5, 1])
+def test_prelu_of_16_bits_has_slopes_of_8(size: int) -> None:
+    slopes = constant(RNG.integers(-128, 128, (1, 1, size)), "i8", Quant(0.01))
+    check("PRELU", [wide(1, 6, 7, 5), slopes], {}, [wide(1, high=6e-4)])
+
+
+def test_prelu_with_a_slope_for_each_pixel() -> None:
+    slopes = constant(RNG.integers(-128, 128, (1, 6, 7, 5)), "i8", Quant(0.01, 3))
+    check("PRELU", [x_of(2, 6, 7, 5), slopes], {}, [y_of(low=0.02)])
+
+
+def test_leaky_relus_of_16_bits_in_a_row() -> None:
+    for slope in (0.3, 0.0, -0.5):
+        check("LEAKY_RELU", [wide(300)], options("LeakyRelu", Alpha=slope), [wide(1, high=9e-4)])
+
+
+@pytest.mark.parametrize("name", ["MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD"])
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_the_files_integers_whatever_they_stand_for(name: str, dtype: str) -> None:
+    x, y = (wide(30, 40), wide(1)) if dtype == "i16" else (x_of(30, 40), y_of())
+    other = constant(RNG.integers(1, 100, 40), dtype, y.quant)
+    check(name, [x, other], {}, [y])
+
+
+@pytest.mark.parametrize("name", ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
+def test_comparisons_of_16_bits(name: str) -> None:
+    check(name, [wide(30, 40), wide(40)], {}, [Told([1], "bool")])
+
+
+def test_logs() -> None:
+    every = np.arange(-128, 128).astype(np.int8)
+    check("LOG", [x_of(256)], {}, [y_of()], [every])
+
+
 def test_negated_integers() -> None:
     x = Told([300], "i8", quant=Quant(0.05))
     check("NEG", [x], {}, [Told([1], "i8", quant=x.quant)])
@@ -388,6 +441,22 @@ def test_a_network_is_litert_s_on_every_device(target: str) -> None:
         inputs = random_inputs(data, seed)
         for mine, theirs in zip(executable(*inputs), reference(data, [inputs])[0], strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(("own", "is_placed"), [("double", True), ("single", False), ("half_even_fp32", False)])
+def test_an_npu_of_another_rounding_is_not_given_the_layer(own: str, is_placed: bool, tmp_path: Path) -> None:
+    sheet = json.loads((files("hetnn") / "targets" / "relu-only.json").read_text())
+    sheet.setdefault("numerics", {})["rounding"] = own
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(sheet))
+    x, weights = x_of(1, 32, 32, 16), filters((16, 3, 3, 16), 0)
+    how = window("Conv2D", True, 1)
+    data = one("CONV_2D", [x, weights, biases(x, weights)], [y_of(low=0.5, high=1.0)], how)
+    executable = hetnn.compile(data, f"cpu+{path}")
+    rows = executable.report(format="dict")["not_on_preferred"]
+    assert is_placed == ("conv2d_rounding" not in [reason["label"] for row in rows for reason in row["reasons"]])
+    inputs = random_inputs(data)
+    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
 
 
 def layer(name: str, x: Told, weights: Told, how: Mapping[str, Any]) -> Sample:

@@ -65,6 +65,17 @@ class NpuBackend final : public Backend {
   target::Support support(const ir::Node& node) const override {
     const Bindings bindings = target::trial_bindings(node);
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
+    // A rounding that a model states is kept on every device; one scale in and out needs none.
+    const auto stated = node.attrs().find(ops::kQuantRounding);
+    const bool scales = node.inputs().size() > 1 || node.input(0)->type().quant != node.output()->type().quant;
+    if (stated != node.attrs().end() && scales) {
+      const std::string& asked = std::get<std::string>(stated->second);
+      const auto* own =
+          std::ranges::find(kRoundings, spec_.numerics.rounding, [](const auto& each) { return each.first; });
+      if (own->second != asked)
+        out.reasons.push_back({text(node.op().name, "_rounding"), asked, std::string(own->second),
+                               text(name(), " would round the layer's integers otherwise than the model states")});
+    }
     if (!out.ok()) return out;
     try {
       npu::Generator(spec_, bindings).layer(node, {}, {});

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Unsupported
-from hetnn.importers.tflite.fixed_point import multiplier_of
-from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only
+from hetnn.importers.tflite.fixed_point import multiplier_of, scaled
+from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only, signed
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
-from hetnn.importers.tflite.rules.tables import by_table, has_table
+from hetnn.importers.tflite.rules.tables import by_table, by_wide_table, has_table, has_wide_table
 
 _UNARY = {
     "ABS": "abs",
@@ -59,17 +58,22 @@ _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0
 
 
 def _is_typed(call: Call) -> bool:
-    return has_table(call) or (call.name in ("ABS", "NEG", "RELU") and are_typed(0)(call))
+    return has_table(call) or has_wide_table(call) or (call.name in ("ABS", "NEG", "RELU") and are_typed(0)(call))
 
 
 @rule(*_UNARY, integers=_is_typed)
 def _unary(call: Call) -> Any:
     if has_table(call):
         return by_table(call, "relu" if call.name == "RELU" else None)
+    if has_wide_table(call):
+        return by_wide_table(call)
     x, first = call.in_its_layout(0)
     if call.typed and call.name == "ABS":
         away = call.create("abs", [nodes.centred(call, x, 0)])
         return call.placed(nodes.result_of(call, nodes.scaled(call, away, *multiplier_of(_ratio(call)))), first)
+    if call.typed and call.name == "RELU" and not _is_exact(call):
+        above = call.create("maximum", [nodes.centred(call, x, 0), call.constant(0, "i64")])
+        return call.placed(nodes.result_of(call, nodes.scaled(call, above, *multiplier_of(_ratio(call)))), first)
     if call.typed and call.name == "NEG":  # of the integers as they are in the file
         turned = call.create("neg", [call.plain(x, 0)])
         return call.placed(graph_form(call, turned, call.outputs[0]), first)
@@ -81,28 +85,54 @@ def _ratio(call: Call) -> float:
     return float(np.float32(call.held_quant(0)["q_scale"][0]) / np.float32(call.q()["q_scale"][0]))
 
 
+def _is_exact(call: Call) -> bool:
+    """Whether the ratio of the scales that is not rounded to f32 makes the same of every integer of 16 bits."""
+    every = np.arange(-32768, 32768)
+    whole = call.held_quant(0)["q_scale"][0] / call.q()["q_scale"][0]
+    return np.array_equal(scaled(every, whole), scaled(every, _ratio(call)))
+
+
 @rule(*_CLAMPS, integers=are_typed(0))
 def _clamp(call: Call) -> Any:
     if has_table(call):
         return by_table(call, "clamp", min=_CLAMPS[call.name][0], max=_CLAMPS[call.name][1])
     x, first = call.in_its_layout(0)
     if call.typed and call.quant(0) != call.result_quant():
-        x = call.create("quantize", [x], to=plain_type(call.outputs[0]), **call.q())
+        if _is_exact(call):
+            x = call.create("quantize", [x], to=plain_type(call.outputs[0]), **call.q())
+        else:
+            away = nodes.scaled(call, nodes.centred(call, x, 0), *multiplier_of(_ratio(call)))
+            x = nodes.result_of(call, away)
     return call.placed(call.bounded(x, *_CLAMPS[call.name]), first)
 
 
+# Which LiteRT computes on the file's integers, whatever they stand for.
+_OF_PLAIN_INTEGERS = ("FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM")
 _COMPARISONS = ("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_EQUAL")
 
 
 def _have_sums_of_integers(call: Call) -> bool:
     if call.name in _COMPARISONS:
-        return all(is_typed(call.tensor(k)) and call.tensor(k).dtype != "i16" for k in (0, 1))
-    return call.name in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") and are_typed(0, 1)(call)
+        return all(is_typed(call.tensor(k)) for k in (0, 1))
+    return call.name in ("ADD", "SUB", "MUL", *_OF_PLAIN_INTEGERS) and are_typed(0, 1)(call)
+
+
+def _is_plain(call: Call) -> bool:
+    """Whether integers are taken as they are in the file: of extremes where their scales are not alike."""
+    if not call.typed:
+        return False
+    if call.name in _COMPARISONS:  # of 16 bits only those that ask for equality go by what integers stand for
+        return call.tensor(0).dtype == "i16" and call.name not in ("EQUAL", "NOT_EQUAL")
+    alike = call.quant(0) == call.quant(1) == call.result_quant()
+    return call.name in _OF_PLAIN_INTEGERS and not (alike and _BINARY[call.name] in ("maximum", "minimum"))
 
 
 @rule(*_BINARY, integers=_have_sums_of_integers)
 def _binary(call: Call) -> Any:
     operands, first = call.meeting([0, 1])
+    if _is_plain(call):
+        plain = call.create(_BINARY[call.name], [call.plain(x, k) for k, x in enumerate(operands)])
+        return call.placed(plain if call.name in _COMPARISONS else graph_form(call, plain, call.outputs[0]), first)
     if call.typed and call.name in _COMPARISONS:  # LiteRT compares 256 times the reals, rounded
         rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
         return call.placed(call.create(_BINARY[call.name], rounded), first)
@@ -169,13 +199,22 @@ def _leaky_relu(call: Call) -> Any:
         sign = int(math.copysign(1, slope))
         if has_table(call):
             return by_table(call, "prelu", (sign, scale)) if is_prelu else by_table(call)
-        if not is_prelu:
-            raise Unsupported(f"integers of 16 bits with the slope {slope} in {call.rank(0)} axes")
         x, first = call.in_its_layout(0)
+        if not (is_prelu and _is_exact(call)):
+            return call.placed(_sloped(call, x, float(of_x / of_y), float(of_x * np.float32(slope) / of_y)), first)
         one = call.typed_constant(np.array([sign], np.int16), {"q_scale": [scale], "q_zero": 0})
         return call.placed(call.create("prelu", [x, one], **call.q()), first)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("leaky_relu", [x], negative_slope=slope), first)
+
+
+def _sloped(call: Call, x: Any, up: float, down: float, slopes: Any = None) -> Any:
+    """Integers times a factor from zero up, below it times the integers of slopes and another one."""
+    away = nodes.centred(call, x, 0)
+    above, below = (call.create(op, [away, call.constant(0, "i64")]) for op in ("maximum", "minimum"))
+    below = below if slopes is None else call.create("mul", [below, slopes])
+    parts = [nodes.scaled(call, part, *multiplier_of(by)) for part, by in ((above, up), (below, down))]
+    return nodes.result_of(call, call.create("add", parts))
 
 
 @rule("ELU", integers=has_table)
@@ -186,10 +225,10 @@ def _elu(call: Call) -> Any:
     return call.placed(call.create("elu", [x]), first)
 
 
-@rule("GELU", integers=has_table)
+@rule("GELU", integers=lambda call: has_table(call) or has_wide_table(call))
 def _gelu(call: Call) -> Any:
     if call.typed:
-        return by_table(call)
+        return by_wide_table(call) if has_wide_table(call) else by_table(call)
     x, first = call.in_its_layout(0)
     return call.placed(call.create("gelu", [x], approximate="tanh" if call.option("Approximate") else "none"), first)
 
@@ -202,12 +241,36 @@ def _has_slopes_of_channels(call: Call) -> bool:
 
 
 def _is_integer_prelu(call: Call) -> bool:
-    return _has_slopes_of_channels(call) and are_typed(0, 1)(call)
+    return are_typed(0, 1)(call) and call.tensor(1).dtype != "i16"  # LiteRT has slopes of 8 bits alone
+
+
+def _prelu_quants(call: Call) -> list[dict[str, Any]]:
+    return [call.held_quant(0), call.held_quant(1), call.q()]
+
+
+def _is_exact_prelu(call: Call) -> bool:
+    """Whether the operator, whose factors are not rounded to f32 as LiteRT's are, gives LiteRT's integers for each."""
+    if not _has_slopes_of_channels(call) or call.tensor(0).dtype == "i16":
+        return False
+    slopes = call.known(1)
+    assert slopes is not None
+    of_x, of_slopes, of_y = _prelu_quants(call)
+    x, a, y = (float(each["q_scale"][0]) for each in (of_x, of_slopes, of_y))
+    theirs = float(np.float32(x) / np.float32(y)), float(np.float32(x) * np.float32(a) / np.float32(y))
+    every = np.arange(-128, 128) - of_x["q_zero"]
+    products = np.minimum(every, 0) * (signed(slopes).astype(np.int64).reshape(-1, 1) - of_slopes["q_zero"])
+    pairs = ((np.maximum(every, 0), x / y, theirs[0]), (products, x * a / y, theirs[1]))
+    return all(np.array_equal(scaled(values, own), scaled(values, other)) for values, own, other in pairs)
 
 
 @rule("PRELU", integers=_is_integer_prelu)
 def _prelu(call: Call) -> Any:
     """Slopes of the channels where there is one for each, else of any shape that broadcasts."""
+    if call.typed and not _is_exact_prelu(call):
+        of_x, of_slopes, of_y = (np.float32(each["q_scale"][0]) for each in _prelu_quants(call))
+        (x, slopes), first = call.meeting([0, 1])
+        factors = float(of_x / of_y), float(of_x * of_slopes / of_y)
+        return call.placed(_sloped(call, x, *factors, nodes.centred(call, slopes, 1)), first)
     if _has_slopes_of_channels(call):
         slopes = call.flat_constant(1)
         return call.placed(call.create("prelu", [call.first(0), slopes], **call.q()), True)

@@ -245,7 +245,7 @@ def _whole_quotient(d: Draw, name: str) -> Layer:
 @kind(ALL, "EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
 def _comparison(d: Draw, name: str) -> Layer:
     a, b = _broadcast(d)
-    of_a = d.tensor(a)
+    of_a = d.tensor(a, d.quant(d.range(0.1, 30)))  # LiteRT takes scales below 1 alone
     return name, [of_a, Told(b, d.dtype, quant=d.choice([of_a, d.like(of_a)]).quant)], [Told([1], "bool")], {}
 
 

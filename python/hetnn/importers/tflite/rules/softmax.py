@@ -70,24 +70,20 @@ def _of_integers(call: Call, beta: float) -> Any:
     return nodes.result_of(call, call.create("shift_right", [scaled, bits]))
 
 
-def _inverse(rest: Array) -> Array:
-    return np.asarray(np.float32(1) / (np.float32(1) + rest.astype(np.float32)))
-
-
 def _of_wide_integers(call: Call, beta: float) -> Any:
     """By tables of e^d for d from -10 to 0 and of 1 / (1 + r), of 15 bits behind the point."""
-    x, unit = nodes.steps(call, call[0], 0), np.float32
+    x = nodes.steps(call, call[0], 0)
     most = call.create("reduce_max", [x], axes=[-1], keepdim=True)
-    factor = float(call.held_quant(0)["q_scale"][0]) * float(unit(beta)) / (10.0 / 65535.0)
+    factor = float(call.held_quant(0)["q_scale"][0]) * float(np.float32(beta)) / (10.0 / 65535.0)
     away = nodes.scaled(call, call.create("sub", [x, most]), *multiplier_of(factor))
-    of_powers = interpolated(np.exp, unit(10.0 / 65535.0), 32767, unit(2.0 / 65535.0))
+    of_powers = interpolated(np.exp, 10.0 / 65535.0, 32767, 2.0 / 65535.0, np.float64)
     places = on(call, "maximum", on(call, "add", away, 65535), 0)
     powers = call.create("gather", [call.constant(between(of_powers), "i64"), places], axis=0, from_end=False)
     total = call.create("sum", [powers], axes=[-1], keepdim=True)
     spare = _spare(call, total)
     up = call.create("gather", [_twos(call), on(call, "sub", spare, 1)], axis=0, from_end=False)
     rest = on(call, "shift_right", on(call, "add", call.create("mul", [total, up]), 1 << 13), 14)
-    of_inverse = interpolated(_inverse, unit(1.0 / 65535.0), -32768, unit(2.0 / 65535.0))
+    of_inverse = interpolated(lambda r: 1 / (1 + r), 1.0 / 65535.0, -32768, 2.0 / 65535.0, np.float64)
     at = on(call, "minimum", on(call, "maximum", on(call, "sub", rest, 1 << 16), 0), 65535)
     inverse = call.create("gather", [call.constant(between(of_inverse), "i64"), at], axis=0, from_end=False)
     bits = on(call, "add", call.create("neg", [spare]), 31)

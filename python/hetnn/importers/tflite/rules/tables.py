@@ -81,11 +81,17 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _gelu_of(call: Call) -> Callable[[Array], Array]:
-    def by_tanh(v: Array) -> Array:
-        return np.asarray(0.5 * v * (1 + np.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v * v * v))))
+    """In f32, each step rounded; of the error function what it is of, too, is more exact."""
 
-    def by_erf(v: Array) -> Array:
-        return np.asarray(0.5 * v * (1 + _erf(v * math.sqrt(0.5))))
+    def by_tanh(x: Array) -> Array:
+        v = x.astype(_F32)
+        inner = _F32(math.sqrt(2 / math.pi)) * (v + _F32(0.044715) * v * v * v)
+        return np.asarray(_F32(0.5) * v * (_F32(1) + np.tanh(inner.astype(np.float64)).astype(_F32)))
+
+    def by_erf(x: Array) -> Array:
+        v = x.astype(_F32)
+        share = _erf(v.astype(np.float64) * math.sqrt(0.5)).astype(_F32)
+        return np.asarray(_F32(0.5) * v * (_F32(1) + share))
 
     return by_tanh if call.option("Approximate") else by_erf
 

@@ -558,3 +558,18 @@ def test_normalization_by_statistics_of_every_place() -> None:
 def test_the_sign_of_what_is_no_number_is_none() -> None:
     model = model_of("agraph (float[n] x) => (float[n] y) { y = Sign(x) }")
     agrees(model, np.array([np.nan, -np.inf, -2, -0.0, 0, 3, np.inf], np.float32))
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("dtype", ["float", "int64"])
+def test_the_extreme_of_what_values_leave_none_of(op: str, dtype: str) -> None:
+    """As where a detector finds nothing; ONNX Runtime gives the outermost number."""
+    body = f"k = Greater(x, z) v = Compress(x, k) y = {op}<keepdims = 0>(v)"
+    model = model_of(f"agraph ({dtype}[n] x) => ({dtype} y) <{dtype} z = {{0}}> {{ {body} }}", opset=20)
+    exe = hetnn.compile(model)
+    kind = np.float32 if dtype == "float" else np.int64
+    for numbers in ([3, -1, 7], [-1, -2], [4], []):
+        x = np.array(numbers, kind)
+        limits = (-np.inf, np.inf) if dtype == "float" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        wanted = x[x > 0].max(initial=limits[0]) if op == "ReduceMax" else x[x > 0].min(initial=limits[1])
+        assert exe(x) == wanted

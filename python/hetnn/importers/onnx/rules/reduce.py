@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.norms import p_norm
@@ -32,6 +33,16 @@ def _limit(dtype: str, least: bool) -> float:
 def _of_nothing(call: Call, op: str, value: Any, shape: list[Any]) -> Any:
     """The extreme of no elements: the least of all numbers, or the greatest."""
     return call.broadcast_to(call.like(_limit(value.dtype, op == "reduce_max"), value), shape)
+
+
+def _with_limit(call: Call, op: str, value: Any, axes: Iterable[int]) -> Any:
+    """The value, and where values say how long an axis is the limit behind it: it may turn out to be empty."""
+    for axis in axes:
+        size = value.shape[axis]
+        if isinstance(size, Dim) and any(not call.is_named(symbol) for symbol in size.symbols):
+            shape = [1 if k == axis else n for k, n in enumerate(value.shape)]
+            value = call.create("concat", [value, _of_nothing(call, op, value, shape)], axis=axis)
+    return value
 
 
 def _declared(call: Call, rank: int) -> list[int]:
@@ -68,6 +79,8 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
             sizes = [1 if axis in reduced else size for axis, size in enumerate(value.shape)]
             left = [size for axis, size in enumerate(sizes) if keep or axis not in reduced]
             return _of_nothing(call, op, value, left)
+        if op in _EXTREMES:
+            value = _with_limit(call, op, value, reduced)
         return call.create(op, [value], axes=axes or [], keepdim=keep)
 
     return meaning(over, x)
@@ -120,7 +133,7 @@ def _log_of_powers(call: Call, over: _Reduce, x: Any) -> Any:
     axes = call.axes(1, len(x.shape)) or list(range(len(x.shape)))
     if 0 in x.shape or not x.shape or (call.attr("noop_with_empty_axes", 0) and not call.axes(1, len(x.shape))):
         return call.create("log", [over("sum", call.create("exp", [x]))])
-    greatest = call.create("reduce_max", [x], axes=axes, keepdim=True)
+    greatest = call.create("reduce_max", [_with_limit(call, "reduce_max", x, axes)], axes=axes, keepdim=True)
     infinite = call.create("eq", [call.create("abs", [greatest]), call.like(math.inf, x)])
     m = call.create("where", [infinite, call.like(0, x), greatest])
     powers = over("sum", call.create("exp", [call.create("sub", [x, m])]))

@@ -24,6 +24,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 import hetnn  # noqa: E402
 from importers.tflite_files import Array, Quant, Told, constant, one, reference  # noqa: E402
 
+# Whose operands are positive.
+POSITIVE = ("LOG", "RSQRT", "SQRT")
 LIMITS = {"i8": (-128, 127), "u8": (0, 255), "i16": (-32768, 32767)}
 # An operator, its operands, results and options.
 Layer = tuple[str, Sequence[Told | None], Sequence[Told], Mapping[str, Any]]
@@ -382,6 +384,9 @@ def compare(name: str, dtype: str, seed: int, target: str = "cpu") -> tuple[str,
     layer = KINDS[name][1](d, name)
     data = one(*layer)
     given = [d.values(told) for told in layer[1] if told is not None and told.data is None]
+    if name in POSITIVE:
+        zero = int(layer[1][0].quant.zero)  # type: ignore[union-attr, arg-type]
+        given = [np.maximum(given[0], given[0].dtype.type(min(zero + 1, LIMITS[dtype][1])))]
     try:
         ((wanted,),) = reference(data, [given], fast=name == "SUM")  # the reference's wraps around
     except (RuntimeError, ValueError) as error:

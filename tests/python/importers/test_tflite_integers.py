@@ -389,6 +389,13 @@ def test_logs() -> None:
     check("LOG", [x_of(256)], {}, [y_of()], [every])
 
 
+def test_roots_are_cut_to_whole_numbers() -> None:
+    x = Told([256], "i8", quant=Quant(0.07, -128))
+    check("SQRT", [x], {}, [y_of(low=0.02)], [np.arange(-128, 128).astype(np.int8)])
+    positive = np.arange(32768).astype(np.int16)
+    check("SQRT", [wide(32768)], {}, [wide(1)], [positive])
+
+
 def test_negated_integers() -> None:
     x = Told([300], "i8", quant=Quant(0.05))
     check("NEG", [x], {}, [Told([1], "i8", quant=x.quant)])

@@ -108,6 +108,11 @@ def _quietly(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return quiet
 
 
+def _root(_: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
+    """Cut to the whole number below, as LiteRT does; it refuses negative numbers when it runs."""
+    return np.asarray(np.trunc(np.sqrt(np.maximum(x, 0).astype(_F32) * of_x) / of_y) + zero)
+
+
 TABLES: Mapping[str, Formula] = {
     "ABS": _abs,
     "ELU": _of_reals(lambda x: np.where(x < 0, np.expm1(x), x)),
@@ -123,6 +128,7 @@ TABLES: Mapping[str, Formula] = {
     "RELU_0_TO_1": _bounded(0, 1),
     "RELU_N1_TO_1": _bounded(-1, 1),
     "RSQRT": _of_reals(_quietly(lambda x: np.asarray(_F32(1) / np.sqrt(x)))),
+    "SQRT": _root,
     "TANH": _of_reals(np.tanh),
 }
 
@@ -227,7 +233,7 @@ def _wide_tanh(of_x: Any) -> Array:
     return np.where(places >= 0, found - (1 << 23) + (1 << 7), (1 << 23) - found + (1 << 7) - 1) >> 8
 
 
-_WIDE = ("EXP", "GELU", "LOG", "LOGISTIC", "TANH")
+_WIDE = ("EXP", "GELU", "LOG", "LOGISTIC", "SQRT", "TANH")
 
 
 def has_wide_table(call: Call) -> bool:
@@ -241,6 +247,9 @@ def by_wide_table(call: Call) -> Any:
     x_scale, y_scale = (_F32(each["q_scale"][0]) for each in (of_x, of_y))
     if call.name in ("LOGISTIC", "TANH"):
         values = {"LOGISTIC": _wide_logistic, "TANH": _wide_tanh}[call.name](x_scale)
+    elif call.name == "SQRT":
+        every = np.arange(-32768, 32768) - of_x["q_zero"]
+        values = TABLES[call.name](call, every, x_scale, y_scale, of_y["q_zero"])
     else:
         function = _gelu_of(call) if call.name == "GELU" else {"EXP": np.exp, "LOG": np.log}[call.name]
         values = between(interpolated(function, x_scale, of_x["q_zero"], y_scale))

@@ -389,6 +389,11 @@ def test_logs() -> None:
     check("LOG", [x_of(256)], {}, [y_of()], [every])
 
 
+@pytest.mark.parametrize("name", ["LOG", "RSQRT"])
+def test_functions_of_16_bits_of_what_is_positive(name: str) -> None:
+    check(name, [wide(32767)], {}, [wide(1, high=9e-4)], [np.arange(1, 32768).astype(np.int16)])
+
+
 def test_roots_are_cut_to_whole_numbers() -> None:
     x = Told([256], "i8", quant=Quant(0.07, -128))
     check("SQRT", [x], {}, [y_of(low=0.02)], [np.arange(-128, 128).astype(np.int8)])

@@ -233,7 +233,7 @@ def _wide_tanh(of_x: Any) -> Array:
     return np.where(places >= 0, found - (1 << 23) + (1 << 7), (1 << 23) - found + (1 << 7) - 1) >> 8
 
 
-_WIDE = ("EXP", "GELU", "LOG", "LOGISTIC", "SQRT", "TANH")
+_WIDE = ("EXP", "GELU", "LOG", "LOGISTIC", "RSQRT", "SQRT", "TANH")
 
 
 def has_wide_table(call: Call) -> bool:
@@ -251,8 +251,15 @@ def by_wide_table(call: Call) -> Any:
         every = np.arange(-32768, 32768) - of_x["q_zero"]
         values = TABLES[call.name](call, every, x_scale, y_scale, of_y["q_zero"])
     else:
-        function = _gelu_of(call) if call.name == "GELU" else {"EXP": np.exp, "LOG": np.log}[call.name]
-        values = between(interpolated(function, x_scale, of_x["q_zero"], y_scale))
+        ends = [float(y_scale) * end for end in (-32768, 32767)]
+        functions: dict[str, Callable[[Array], Array]] = {
+            "EXP": np.exp,
+            "GELU": _gelu_of(call),
+            # Where there is none, an end of what the result's integers stand for.
+            "LOG": lambda v: np.where(v > 0, np.log(np.maximum(v, 1e-30)), ends[0]),
+            "RSQRT": lambda v: np.where(v > 0, _F32(1) / np.sqrt(np.maximum(v, 1e-30).astype(_F32)), ends[1]),
+        }
+        values = between(interpolated(functions[call.name], x_scale, of_x["q_zero"], y_scale))
     x, first = call.in_its_layout(0)
     places = call.create("add", [call.cast(call.plain(x, 0), "i64"), call.constant(1 << 15, "i64")])
     table = call.constant(saturated(values, -32768, 32767).astype(np.int16), "i16")

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-models bench bench-plan bench-compile bench-operators bench-quantized bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-models bench bench-plan bench-compile bench-operators bench-quantized bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -215,6 +215,9 @@ bench-compile: $(STAMPS)/install
 bench-operators: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) benchmarks/operators.py --threads 1
 	OMP_NUM_THREADS=2 $(PY) benchmarks/operators.py --threads 2
+# How near to their bound quantized networks run on an NPU.
+bench-npu: $(STAMPS)/install
+	$(PY) benchmarks/npu.py
 # Quantized networks beside ONNX Runtime and OpenVINO; their export needs onnxscript.
 bench-quantized: $(STAMPS)/install
 	$(PY) benchmarks/quantized.py

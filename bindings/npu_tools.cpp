@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "bindings/interrupt.h"
+#include "hetnn/backends/schedules.h"
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/problem.h"
@@ -95,18 +96,51 @@ py::list command_streams(const std::string& path) {
   py::list out;
   each_stream(program, [&](const auto& subprogram, const auto&, const auto& variant) {
     const std::vector<uint64_t> words = words_of(program, variant);
+    py::list layers;  // [layer, words] after [layer, words]
+    for (const npu::Run& run : variant.runs)
+      layers.append(py::make_tuple(variant.layers[static_cast<size_t>(run.layer)].node, run.words));
     out.append(py::dict(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
                         py::arg("bindings") = variant.bindings, py::arg("words") = words.size(),
-                        py::arg("text") = npu::disassemble(words)));
+                        py::arg("text") = npu::disassemble(words), py::arg("layers") = layers));
   });
   return out;
 }
+
+// Bodies' schedules are not given back, so they are left out.
+std::string schedules(const std::string& path) {
+  const program::Program program = program::read_program(path, "'" + path + "'");
+  std::vector<backends::ScheduleSection> sections;
+  for (const program::Subprogram& subprogram : program.subprograms) {
+    if (subprogram.code.kind != "npu") continue;
+    const npu::Code code = npu::read_code(subprogram.code.as_text(npu::kCodeVersion, subprogram.name), subprogram.name);
+    for (const npu::Variant& variant : code.variants)
+      sections.push_back({subprogram.name, variant.bindings, variant.schedule});
+  }
+  return backends::write_sections(sections);
+}
+
+// What the words of one layer take: `cycles` by which they put off the end of all.
+struct LayerUse {
+  int64_t cycles = 0, compute_cycles = 0, memory_cycles = 0, sram_peak_bytes = 0;
+  double energy_nj = 0;
+
+  void add(const npu::Timing& before, const npu::Timing& after, int64_t later) {
+    const auto busy = [&](npu::Engine engine) {
+      const auto k = static_cast<size_t>(engine);
+      return after.busy_cycles[k] - before.busy_cycles[k];
+    };
+    cycles += later;
+    compute_cycles += busy(npu::Engine::mac) + busy(npu::Engine::vector);
+    memory_cycles += busy(npu::Engine::dma);
+    energy_nj += after.energy_nj - before.energy_nj;
+  }
+};
 
 // Layer by layer from the words themselves: what an engine waits beyond its own work is a stall.
 py::dict simulate_model(const std::string& path) {
   const program::Program program = program::read_program(path, "'" + path + "'");
   py::list subgraphs;
-  int64_t total = 0;
+  int64_t total = 0, bound = 0;
   double seconds = 0;
   each_stream(program, [&](const auto& subprogram, const auto& code, const auto& variant) {
     const npu::Spec spec = npu::parse_spec(code.spec_json, subprogram.device);
@@ -115,39 +149,47 @@ py::dict simulate_model(const std::string& path) {
         static_cast<double>(std::max<int64_t>(spec.mac.macs_per_cycle, spec.mac.rows * spec.mac.cols));
     npu::Clock clock(spec);
     size_t at = 0;
-    py::list layers;
-    for (const npu::Layer& layer : variant.layers) {
+    std::vector<LayerUse> uses(variant.layers.size());
+    for (const npu::Run& run : variant.runs) {
+      LayerUse& use = uses.at(static_cast<size_t>(run.layer));
       const npu::Timing before = clock.totals();
       const int64_t begin = clock.now_cycles();
-      int64_t sram_peak_bytes = 0;
-      while (at < static_cast<size_t>(layer.last_word)) {
+      const size_t end = at + static_cast<size_t>(run.words);
+      while (at < end) {
         const npu::Instruction instruction = npu::decode(words, at);
         clock.step(instruction);
-        sram_peak_bytes = std::max(sram_peak_bytes, npu::sram_reach_bytes(instruction));
+        use.sram_peak_bytes = std::max(use.sram_peak_bytes, npu::sram_reach_bytes(instruction));
       }
-      const npu::Timing& after = clock.totals();
-      auto busy = [&](npu::Engine engine) {
-        const auto k = static_cast<size_t>(engine);
-        return after.busy_cycles[k] - before.busy_cycles[k];
-      };
-      const int64_t cycles = clock.now_cycles() - begin, compute = busy(npu::Engine::mac) + busy(npu::Engine::vector);
-      layers.append(
-          py::dict(py::arg("name") = layer.node, py::arg("node") = layer.node, py::arg("op") = layer.op,
-                   py::arg("compute_cycles") = compute, py::arg("stall_cycles") = cycles - compute,
-                   py::arg("total_cycles") = cycles, py::arg("macs") = layer.macs,
-                   py::arg("utilization") =
-                       cycles > 0 ? static_cast<double>(layer.macs) / (static_cast<double>(cycles) * multipliers) : 0,
-                   py::arg("dma_bytes") = layer.dma_bytes, py::arg("sram_peak_bytes") = sram_peak_bytes,
-                   py::arg("stalls") = py::dict(py::arg("dma") = cycles - compute),
-                   py::arg("energy_nj") = after.energy_nj - before.energy_nj));
+      use.add(before, clock.totals(), clock.now_cycles() - begin);
+    }
+    py::list layers;
+    for (size_t k = 0; k < uses.size(); ++k) {
+      const npu::Layer& layer = variant.layers[k];
+      const LayerUse& use = uses[k];
+      const int64_t stall = std::max<int64_t>(use.cycles - use.compute_cycles, 0);
+      layers.append(py::dict(
+          py::arg("name") = layer.node, py::arg("node") = layer.node, py::arg("op") = layer.op,
+          py::arg("compute_cycles") = use.compute_cycles, py::arg("stall_cycles") = stall,
+          py::arg("total_cycles") = use.cycles, py::arg("memory_cycles") = use.memory_cycles,
+          py::arg("macs") = layer.macs,
+          py::arg("utilization") = use.cycles > 0 ? std::min(1.0, static_cast<double>(layer.macs) /
+                                                                      (static_cast<double>(use.cycles) * multipliers))
+                                                  : 0,
+          py::arg("dma_bytes") = layer.dma_bytes, py::arg("weight_bytes") = layer.weight_bytes,
+          py::arg("sram_peak_bytes") = use.sram_peak_bytes, py::arg("tile") = layer.tile,
+          py::arg("cascade") = layer.cascade < 0 ? py::object(py::none()) : py::object(py::int_(layer.cascade)),
+          py::arg("stalls") = py::dict(py::arg("dma") = stall), py::arg("energy_nj") = use.energy_nj));
     }
     total += variant.cycles;
     seconds += static_cast<double>(variant.cycles) / spec.clock_hz;
     subgraphs.append(py::dict(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
                               py::arg("bindings") = variant.bindings, py::arg("layers") = layers,
-                              py::arg("total_cycles") = variant.cycles));
+                              py::arg("total_cycles") = variant.cycles,
+                              py::arg("lower_bound_cycles") = variant.lower_bound_cycles));
+    bound += variant.lower_bound_cycles;
   });
-  return py::dict(py::arg("subgraphs") = subgraphs, py::arg("total_cycles") = total, py::arg("seconds") = seconds);
+  return py::dict(py::arg("subgraphs") = subgraphs, py::arg("total_cycles") = total,
+                  py::arg("lower_bound_cycles") = bound, py::arg("seconds") = seconds);
 }
 
 }  // namespace
@@ -173,6 +215,8 @@ void bind_npu_tools(py::module_& m) {
   m.def("allocate", &allocate, py::arg("rows"), py::arg("capacity"), py::arg("seconds") = 10.0,
         py::arg("heuristic_only") = false, "Offsets for buffers (id, lower, upper, size) within a capacity.");
   m.def("command_streams", &command_streams, py::arg("path"), "The command streams of a .hetnn file, as text.");
+  m.def("schedules", &schedules, py::arg("path"),
+        "The schedules of a .hetnn file's accelerator subgraphs, as the option `schedule` takes them back.");
   m.def("simulate_model", &simulate_model, py::arg("path"),
         "The layers of every command stream of a .hetnn file, timed.");
   m.def(

@@ -54,6 +54,7 @@ __all__: list[str] = [
     "resampled",
     "return_free_memory",
     "rules",
+    "schedules",
     "simulate_model",
     "simulate_topology",
     "torch_shares",
@@ -591,6 +592,11 @@ def rules() -> list[typing.Any]:
     Every rewrite rule in the order of application, as dicts.
     """
 
+def schedules(path: str) -> str:
+    """
+    The schedules of a .hetnn file's accelerator subgraphs, as the option `schedule` takes them back.
+    """
+
 def simulate_model(path: str) -> dict[str, typing.Any]:
     """
     The layers of every command stream of a .hetnn file, timed.
@@ -681,5 +687,7 @@ class CompileOptions(TypedDict, total=False):
     "measure the model's nodes on the CPU and plan with these times"
     measured_us: Mapping[str, Mapping[str, float]] | None
     "times of nodes in place of predicted ones: {node: {device: us}}"
+    schedule: str | None
+    "how accelerators compute their layers: the text that `hetnn schedule` prints, edited, or a file of it; when not given, as the compiler finds best"
     dump: str | os.PathLike[str] | None
     "write the graph's text after each pass (environment: HETNN_DUMP)"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
 from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.default_inputs import DefaultInputs
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.example_sizes import sizes_of
 from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
@@ -62,6 +63,7 @@ def compile(
     step("import")
     imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     _plan_for(example, imported.graph, settings)
+    settings["schedule"] = _schedule_text(settings["schedule"])
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
@@ -186,6 +188,18 @@ def _measured_us(
         planned = _core.plan(graph, dump_json(target, "target"), options)
         measured.update(measure_nodes(planned, str(general["name"]), settings.get("threads")))
     return measured
+
+
+def _schedule_text(schedule: str | None) -> str | None:
+    """The text itself, or that of a file."""
+    if not schedule or "\n" in schedule:
+        return schedule
+    try:
+        return Path(schedule).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidModel(
+            f"schedule: '{schedule}' is neither the text that `hetnn schedule` prints nor a file of it: {error}"
+        ) from error
 
 
 def _silent(_: str) -> None:

@@ -27,6 +27,8 @@ struct LowerOptions {
   bool fusion = true;
   bool deterministic = false;
   bool keep_denormals = false;
+  /// Schedules to follow, as text (backends/schedules.h); "": as the backend finds best.
+  std::string schedule = {};
   /// Measure on this machine, for runs by so many threads, what kernels leave open (KernelFamily::tune); 0: they take
   /// their defaults.
   int tune_threads = 0;
@@ -75,7 +77,8 @@ class Backend : public target::Device {
   /// Whether code depends on the symbols' values, and compiling a lowered subgraph for one value of each; that does
   /// nothing where code does not depend on them, or is there. Throws as `lower` does.
   virtual bool has_variants() const { return false; }
-  virtual void add_variant(const ir::Graph&, const Bindings&, program::Subprogram&, Assembler&) const {}
+  virtual void add_variant(const ir::Graph&, const Bindings&, program::Subprogram&, Assembler&,
+                           const LowerOptions&) const {}
 
  private:
   std::string name_, kind_, spec_json_;

@@ -218,6 +218,7 @@ backends::LowerOptions lower_options(const CompileOptions& options) {
   return {.fusion = options.fusion,
           .deterministic = options.deterministic,
           .keep_denormals = options.denormals == Denormals::keep || options.deterministic,
+          .schedule = options.schedule,
           .tune_threads = static_cast<int>(threads)};
 }
 

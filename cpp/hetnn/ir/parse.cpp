@@ -5,6 +5,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/quoted.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
@@ -445,18 +446,14 @@ class Reader {
   }
   std::string quoted() {
     if (!peek('"')) fail("expected a quoted text");
-    std::string out;
-    for (++at_; at_ < source_.size() && source_[at_] != '"'; ++at_) {
-      if (source_[at_] != '\\') {
-        out += source_[at_];
-        continue;
-      }
-      if (++at_ == source_.size()) break;
-      out += source_[at_] == 'n' ? '\n' : source_[at_];
+    std::string_view rest = source_.substr(at_);
+    std::optional<std::string> out = take_quoted(rest);
+    if (!out) {
+      at_ = source_.size();
+      fail("a quoted text has no end");
     }
-    if (at_ == source_.size()) fail("a quoted text has no end");
-    ++at_;
-    return out;
+    at_ = source_.size() - rest.size();
+    return *std::move(out);
   }
 
   bool peek(char c) {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/quoted.h"
 #include "hetnn/ir/text.h"
 
 namespace hetnn::ir {
@@ -19,19 +20,6 @@ std::string number(float value) {
   char buffer[32];
   auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   return std::string(buffer, end);
-}
-
-std::string quoted(std::string_view source) {
-  std::string out = "\"";
-  for (char c : source) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
 }
 
 bool is_word(std::string_view source) {

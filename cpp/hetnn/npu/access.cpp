@@ -24,19 +24,27 @@ class Accesses {
   void operator()(const Conv2d& i) {
     const Wide elem = bytes_of(i.dtype), filters = Wide{i.groups} * i.out_c, channels = Wide{i.groups} * i.in_c;
     const Wide sums = Wide{i.out_h} * i.out_w * filters * kSum;
-    put({"the input", false, i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch});
+    map({"the input", false, i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch},
+        i.in_wrap_row, i.in_wrap_addr);
     put({"the weights", false, i.weight_addr, Wide{i.kernel_h} * i.kernel_w * i.in_c * filters * elem});
     if (i.has_bias) put({"the bias", false, i.bias_addr, filters * kSum});
     if (is_i8(i.dtype) && !i.store_acc) put({"the factors", false, i.quant_addr, filters * kFactor});
     if (i.load_acc) put({"the accumulators", false, i.acc_addr, sums});
     if (i.store_acc) return put({"the accumulators", true, i.acc_addr, sums});
-    put({"the output", true, i.out_addr, filters * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch});
+    if (i.has_addend) {
+      map({"the addend", false, i.add_addr, filters * elem, i.out_w, i.add_pixel_pitch, i.out_h, i.add_row_pitch},
+          i.add_wrap_row, i.add_wrap_addr);
+      if (is_i8(i.dtype)) put({"the addend's factors", false, i.add_quant_addr, 3 * kFactor});
+    }
+    map({"the output", true, i.out_addr, filters * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch},
+        i.out_wrap_row, i.out_wrap_addr);
   }
   void operator()(const Matmul& i) {
     const Wide elem = bytes_of(i.dtype), b_rows = i.transpose_b ? i.n : i.k, b_columns = i.transpose_b ? i.k : i.n;
     put({"a", false, i.a_addr, i.k * elem, i.m, i.a_pitch});
     put({"b", false, i.b_addr, b_columns * elem, b_rows, i.b_pitch});
     if (is_i8(i.dtype)) put({"the factors", false, i.quant_addr, i.n * kFactor});
+    if (i.has_addend) put({"the addend", false, i.add_addr, i.n * elem, i.m, i.add_pitch});
     put({"the output", true, i.out_addr, i.n * elem, i.m, i.out_pitch});
   }
   void operator()(const Elementwise& i) {
@@ -59,8 +67,10 @@ class Accesses {
   }
   void operator()(const Pool& i) {
     const Wide pixel = i.channels * Wide{bytes_of(i.dtype)};
-    put({"the input", false, i.in_addr, pixel, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch});
-    put({"the output", true, i.out_addr, pixel, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch});
+    map({"the input", false, i.in_addr, pixel, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch}, i.in_wrap_row,
+        i.in_wrap_addr);
+    map({"the output", true, i.out_addr, pixel, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch}, i.out_wrap_row,
+        i.out_wrap_addr);
   }
   void operator()(const Move& i) {
     if (i.size0 == 0) return;
@@ -74,6 +84,17 @@ class Accesses {
  private:
   void put(const Access& access) {
     if (!access.empty()) out_.push_back(access);
+  }
+  // A feature map, in two pieces where it lies in a ring.
+  void map(Access access, Wide wrap_row, Wide wrap_addr) {
+    if (wrap_row > 0 && wrap_row < access.outer) {
+      Access rest = access;
+      rest.addr = wrap_addr;
+      rest.outer -= wrap_row;
+      access.outer = wrap_row;
+      put(rest);
+    }
+    put(access);
   }
   template <typename I>
   void transfer(const I& i, bool writes) {

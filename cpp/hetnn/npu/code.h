@@ -27,12 +27,20 @@ struct Port {
 struct Layer {
   std::string node;
   std::string op;
-  int64_t first_word = 0;
-  int64_t last_word = 0;  // one past the last
-  int64_t cycles = 0;
+  int64_t cycles = 0;  // by which its instructions put off the end
   int64_t dma_bytes = 0;
   int64_t macs = 0;
+  int64_t weight_bytes = 0;  // of constants, loaded
+  std::string tile = {};     // as the schedule says it
+  int64_t cascade = -1;      // the number of the cascade that it is computed in
   bool operator==(const Layer&) const = default;
+};
+
+/// Words of a stream that stand side by side and belong to one layer.
+struct Run {
+  int64_t layer = 0;
+  int64_t words = 0;
+  bool operator==(const Run&) const = default;
 };
 
 /// The command stream for one value of every symbol.
@@ -43,9 +51,12 @@ struct Variant {
   int64_t dram_bytes = 0;  // of the arena, the region that ports lie in
   int64_t sram_peak_bytes = 0;
   int64_t cycles = 0;
+  int64_t lower_bound_cycles = 0;
+  std::string schedule;      // as text, which compiles to the same words
   std::vector<Port> inputs;  // in the order of the subprogram's inputs
   std::vector<Port> outputs;
   std::vector<Layer> layers;
+  std::vector<Run> runs;  // of all words but the end
   bool operator==(const Variant&) const = default;
 };
 

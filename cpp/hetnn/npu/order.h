@@ -14,6 +14,7 @@
 
 #include "hetnn/npu/access.h"
 #include "hetnn/npu/isa.h"
+#include "hetnn/npu/spec.h"
 
 namespace hetnn::npu {
 
@@ -52,6 +53,11 @@ class EngineClocks {
  private:
   std::array<Finished, kEngines> known_ = {};
 };
+
+/// An order of a stream without tokens in which transfers begin when they can instead of where they stand: of those
+/// that may go first, the one that stands first. The engines' own instructions keep their order, and so does whatever
+/// touches the same bytes, of the scratchpad or of the arena. Positions in the stream given.
+std::vector<size_t> early_transfers(const Spec& spec, std::span<const Instruction> instructions);
 
 /// A stream without tokens as one with them: a pair wherever two engines touch the same bytes and nothing orders them
 /// yet, the signal as early and the wait as late as can be. No pair can be left out.

@@ -70,7 +70,10 @@ struct CostOf {
  private:
   template <typename I>
   Cost transfer(const I& i, bool store) const {
-    return {.cycles = dma_cycles(spec, i.size0, i.size1 * i.size2, store), .dma_bytes = i.size0 * i.size1 * i.size2};
+    const int64_t whole = dma_cycles(spec, i.size0, i.size1 * i.size2, store);
+    const int64_t latency = store ? spec.dram.write_latency_cycles : spec.dram.read_latency_cycles;
+    const int64_t hidden = spec.dma.max_outstanding > 1 ? std::min(latency, whole) : 0;
+    return {.cycles = whole - hidden, .latency_cycles = hidden, .dma_bytes = i.size0 * i.size1 * i.size2};
   }
   Cost product(const MacWork& work) const {
     return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .mac_dtype = work.dtype};
@@ -149,7 +152,7 @@ Cost cost_of(const Spec& spec, const Instruction& instruction) { return std::vis
 void Clock::step(const Instruction& instruction) {
   if (auto* signal = std::get_if<Signal>(&instruction)) {
     const auto from = static_cast<size_t>(signal->from), to = static_cast<size_t>(signal->to);
-    tokens_[from][to].push_back(free_at_[from]);
+    tokens_[from][to].push_back(done_at_[from]);
     return;
   }
   if (auto* wait = std::get_if<Wait>(&instruction)) {
@@ -169,7 +172,14 @@ void Clock::step(const Instruction& instruction) {
   if (engine == Engine::none) return;
   const Cost cost = cost_of(spec_, instruction);
   const auto at = static_cast<size_t>(engine);
+  if (engine == Engine::dma &&
+      static_cast<int64_t>(transfers_.size()) >= std::max<int64_t>(spec_.dma.max_outstanding, 1)) {
+    free_at_[at] = std::max(free_at_[at], transfers_.front());
+    transfers_.pop_front();
+  }
   free_at_[at] = std::min(free_at_[at] + cost.cycles, kMost_cycles);
+  done_at_[at] = std::max(done_at_[at], std::min(free_at_[at] + cost.latency_cycles, kMost_cycles));
+  if (engine == Engine::dma) transfers_.push_back(done_at_[at]);
   totals_.busy_cycles[at] = std::min(totals_.busy_cycles[at] + cost.cycles, kMost_cycles);
   totals_.dma_bytes += cost.dma_bytes;
   totals_.macs += cost.macs;
@@ -181,7 +191,7 @@ void Clock::step(const Instruction& instruction) {
   totals_.cycles = now_cycles();
 }
 
-int64_t Clock::now_cycles() const { return *std::max_element(free_at_.begin(), free_at_.end()); }
+int64_t Clock::now_cycles() const { return *std::max_element(done_at_.begin(), done_at_.end()); }
 
 Timing time_stream(const Spec& spec, std::span<const Instruction> instructions) {
   Clock clock(spec);

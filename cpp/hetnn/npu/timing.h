@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,9 +40,11 @@ int64_t dma_cycles(const Spec& spec, int64_t run_bytes, int64_t runs, bool store
 /// Cycles of `elems` elements at `cycles_each` in every lane.
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each);
 
-/// The cost of one instruction by itself.
+/// The cost of one instruction by itself. Where several transfers may be on their way, the memory's latency keeps no
+/// other transfer waiting.
 struct Cost {
-  int64_t cycles = 0;
+  int64_t cycles = 0;          // that its engine is busy
+  int64_t latency_cycles = 0;  // of a transfer: from its first cycle to when it is finished, beyond those
   int64_t dma_bytes = 0;
   double macs = 0;
   DType mac_dtype = DType::f32;  // of the products
@@ -72,7 +75,9 @@ class Clock {
 
  private:
   const Spec& spec_;
-  std::array<int64_t, kEngines> free_at_ = {};
+  std::array<int64_t, kEngines> free_at_ = {};  // when the engine may begin its next instruction
+  std::array<int64_t, kEngines> done_at_ = {};  // when all that it began is finished
+  std::deque<int64_t> transfers_;               // ends of those that are on their way
   std::array<std::array<std::vector<int64_t>, kEngines>, kEngines> tokens_;  // [from][to]: times, oldest first
   std::array<std::array<size_t, kEngines>, kEngines> taken_ = {};
   Timing totals_;

@@ -101,9 +101,9 @@ void refuse_homeless(const NetworkPlan& plan, const target::Target& target) {
   }
 }
 
-// Predictions of fusing devices: what `fused_us` says in place of times by themselves. Measured times stay.
-void share_fused_times(const ir::Graph& graph, const Bindings& hints, const NetworkOptions& options,
-                       NetworkPlan& plan) {
+// What `together_us` says in place of times by themselves. Measured times stay.
+void share_times_together(const ir::Graph& graph, const Bindings& hints, const NetworkOptions& options,
+                          NetworkPlan& plan) {
   for (int32_t d = 0; d < plan.problem.device_count(); ++d) {
     const target::Device& device = *plan.target->devices[static_cast<size_t>(d)];
     std::map<const ir::Node*, double> alone_us;
@@ -113,7 +113,8 @@ void share_fused_times(const ir::Graph& graph, const Bindings& hints, const Netw
       if (predicted && plan.support[k][static_cast<size_t>(d)].ok())
         alone_us[plan.nodes[k]] = plan.problem.time_of(static_cast<int32_t>(k), d);
     }
-    const std::map<const ir::Node*, double> shares = device.fused_us(graph, hints, alone_us, options.deterministic);
+    const std::map<const ir::Node*, double> shares =
+        device.together_us(graph, hints, alone_us, options.fusion, options.deterministic);
     for (size_t k = 0; k < plan.nodes.size(); ++k) {
       if (const auto share = shares.find(plan.nodes[k]); share != shares.end())
         plan.problem.time_of(static_cast<int32_t>(k), d) = share->second;
@@ -244,10 +245,36 @@ NetworkPlan describe_network(const ir::Graph& graph, const target::Target& targe
     problem.weight_bytes.push_back(static_cast<double>(constant_bytes(*node)));
     problem.ops.emplace_back(node->op().name);
   }
-  if (options.fusion) share_fused_times(graph, hints, options, plan);
+  share_times_together(graph, hints, options, plan);
   apply_rules(options, target, plan);
   return plan;
 }
+
+namespace {
+
+// Planning took the times of nodes as if a device ran all that it can; here those of the subgraphs as they are.
+void price_subgraphs(const ir::Graph& graph, const NetworkOptions& options, NetworkPlan& plan) {
+  for (size_t s = 0; s < plan.result.subgraphs.size(); ++s) {
+    const int32_t place = plan.result.subgraphs[s].device;
+    const target::Device& device = *plan.target->devices[static_cast<size_t>(place)];
+    std::map<const ir::Node*, double> alone_us;
+    for (const int32_t node : plan.result.nodes[s]) {
+      const ir::Node* const at = plan.nodes[static_cast<size_t>(node)];
+      const auto measured = options.measured_us.find(at->name());
+      if (measured != options.measured_us.end() && measured->second.contains(device.name())) return;
+      alone_us[at] = plan.problem.time_of(node, place);
+    }
+    const std::map<const ir::Node*, double> shares =
+        device.together_us(graph, graph.hints(), alone_us, options.fusion, options.deterministic);
+    for (const int32_t node : plan.result.nodes[s]) {
+      const auto share = shares.find(plan.nodes[static_cast<size_t>(node)]);
+      if (share != shares.end()) plan.problem.time_of(node, place) = share->second;
+    }
+  }
+  price_again(plan.problem, plan.result);
+}
+
+}  // namespace
 
 NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, const NetworkOptions& options,
                          const SubgraphTrial& trial) {
@@ -255,6 +282,7 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
   refuse_homeless(plan, target);
   if (!trial || target.devices.size() < 2) {
     plan.result = partition(plan.problem, options.partition);
+    price_subgraphs(graph, options, plan);
     return plan;
   }
   struct Refused {
@@ -291,6 +319,7 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
     reasons.push_back({text(plan.nodes[node]->op().name, "_refused"), to_string(plan.nodes[node]->output()->shape()),
                        "what the device's backend can compile", row.reason});
   }
+  price_subgraphs(graph, options, plan);
   return plan;
 }
 

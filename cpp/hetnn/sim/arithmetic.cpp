@@ -49,6 +49,11 @@ Exit<T> exit_of(int64_t act, int64_t low, int64_t high, int64_t zero) {
   }
 }
 
+// Where a row of a feature map begins, which may lie in a ring.
+int64_t row_addr(int64_t row, int64_t addr, int64_t pitch, int64_t wrap_row, int64_t wrap_addr) {
+  return wrap_row > 0 && row >= wrap_row ? wrap_addr + (row - wrap_row) * pitch : addr + row * pitch;
+}
+
 int32_t to_i8(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, -128, 127)); }
 
 // Of quantized integers and of floats: NaN wins, as in the operators.
@@ -132,9 +137,10 @@ void Machine::convolve(const Conv2d& i) {
   const int64_t filters = i.groups * i.out_c, channels = i.groups * i.in_c;
   std::vector<T> in(static_cast<size_t>(i.in_h * i.in_w * channels));
   for (int64_t y = 0; y < i.in_h; ++y) {
+    const int64_t row = row_addr(y, i.in_addr, i.in_row_pitch, i.in_wrap_row, i.in_wrap_addr);
     for (int64_t x = 0; x < i.in_w; ++x) {
-      read<T>(i.in_addr + y * i.in_row_pitch + x * i.in_pixel_pitch, i.dtype, channels,
-              in.data() + (y * i.in_w + x) * channels, static_cast<int32_t>(i.in_zero));
+      read<T>(row + x * i.in_pixel_pitch, i.dtype, channels, in.data() + (y * i.in_w + x) * channels,
+              static_cast<int32_t>(i.in_zero));
     }
   }
   std::vector<T> weights(static_cast<size_t>(i.kernel_h * i.kernel_w * i.in_c * filters));
@@ -142,10 +148,17 @@ void Machine::convolve(const Conv2d& i) {
   std::vector<T> bias(static_cast<size_t>(filters));
   if (i.has_bias) read<T>(i.bias_addr, sum_dtype<T>(), filters, bias.data());
   std::vector<Requant> factors;
+  std::vector<Requant> add_factors;
   if (kInteger<T> && !i.store_acc) factors = read_factors(i.quant_addr, filters);
+  if (kInteger<T> && !i.store_acc && i.has_addend) add_factors = read_factors(i.add_quant_addr, 3);
+  const auto at_common_scale = [&](int32_t value, const Requant& factor) {
+    return requantize(value * (1 << kElementwiseBits), factor, spec_.numerics.rounding);
+  };
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
-  std::vector<T> sums(static_cast<size_t>(filters)), before(static_cast<size_t>(filters));
+  std::vector<T> sums(static_cast<size_t>(filters)), addend(static_cast<size_t>(filters));
   for (int64_t oy = 0; oy < i.out_h; ++oy) {
+    const int64_t out_row = row_addr(oy, i.out_addr, i.out_row_pitch, i.out_wrap_row, i.out_wrap_addr),
+                  add_row = row_addr(oy, i.add_addr, i.add_row_pitch, i.add_wrap_row, i.add_wrap_addr);
     for (int64_t ox = 0; ox < i.out_w; ++ox) {
       const int64_t acc = i.acc_addr + (oy * i.out_w + ox) * filters * static_cast<int64_t>(sizeof(T));
       std::fill(sums.begin(), sums.end(), T(0));
@@ -176,18 +189,24 @@ void Machine::convolve(const Conv2d& i) {
         write<T>(acc, sum_dtype<T>(), filters, sums.data());
         continue;
       }
-      const int64_t at = i.out_addr + oy * i.out_row_pitch + ox * i.out_pixel_pitch;
-      if (i.add_output) read<T>(at, i.dtype, filters, before.data());
+      if (i.has_addend)
+        read<T>(add_row + ox * i.add_pixel_pitch, i.dtype, filters, addend.data(), static_cast<int32_t>(i.add_zero));
       for (size_t f = 0; f < sums.size(); ++f) {
         T value = sums[f] + bias[f];
         if constexpr (kInteger<T>) {
-          value = to_i8(int64_t{requantize(value, factors[f], spec_.numerics.rounding)} + i.out_zero);
-        } else if (i.add_output) {
-          value += before[f];
+          const int64_t zero = i.has_addend ? i.sum_zero : i.out_zero;
+          value = to_i8(int64_t{requantize(value, factors[f], spec_.numerics.rounding)} + zero);
+          if (i.has_addend) {
+            const int32_t a = at_common_scale(static_cast<int32_t>(value - zero), add_factors[0]),
+                          b = at_common_scale(addend[f], add_factors[1]);
+            value = to_i8(int64_t{requantize(a + b, add_factors[2], spec_.numerics.rounding)} + i.out_zero);
+          }
+        } else if (i.has_addend) {
+          value += addend[f];
         }
         sums[f] = leave(value);
       }
-      write<T>(at, i.dtype, filters, sums.data());
+      write<T>(out_row + ox * i.out_pixel_pitch, i.dtype, filters, sums.data());
     }
   }
 }
@@ -201,7 +220,7 @@ void Machine::multiply(const Matmul& i) {
   if (kInteger<T>) factors = read_factors(i.quant_addr, i.n);
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   const int64_t over_k = i.transpose_b ? 1 : i.n, over_n = i.transpose_b ? i.k : 1;
-  std::vector<T> row(static_cast<size_t>(i.n)), before(row.size());
+  std::vector<T> row(static_cast<size_t>(i.n)), addend(row.size());
   for (int64_t m = 0; m < i.m; ++m) {
     std::fill(row.begin(), row.end(), T(0));
     for (int64_t k = 0; k < i.k; ++k) {
@@ -209,18 +228,17 @@ void Machine::multiply(const Matmul& i) {
       const T* line = b.data() + k * over_k;
       for (int64_t n = 0; n < i.n; ++n) row[static_cast<size_t>(n)] += value * line[n * over_n];
     }
-    const int64_t at = i.out_addr + m * i.out_pitch;
-    if (i.add_output) read<T>(at, i.dtype, i.n, before.data());
+    if (i.has_addend) read<T>(i.add_addr + m * i.add_pitch, i.dtype, i.n, addend.data());
     for (size_t n = 0; n < row.size(); ++n) {
       T value = row[n];
       if constexpr (kInteger<T>) {
         value = to_i8(int64_t{requantize(value, factors[n], spec_.numerics.rounding)} + i.out_zero);
-      } else if (i.add_output) {
-        value += before[n];
+      } else if (i.has_addend) {
+        value += addend[n];
       }
       row[n] = leave(value);
     }
-    write<T>(at, i.dtype, i.n, row.data());
+    write<T>(i.out_addr + m * i.out_pitch, i.dtype, i.n, row.data());
   }
 }
 
@@ -279,13 +297,15 @@ void Machine::pool(const Pool& i) {
   if constexpr (!kInteger<T>) lowest = -std::numeric_limits<T>::infinity();
   std::vector<T> in(static_cast<size_t>(i.in_h * i.in_w * i.channels));
   for (int64_t y = 0; y < i.in_h; ++y) {
+    const int64_t row = row_addr(y, i.in_addr, i.in_row_pitch, i.in_wrap_row, i.in_wrap_addr);
     for (int64_t x = 0; x < i.in_w; ++x) {
-      read<T>(i.in_addr + y * i.in_row_pitch + x * i.in_pixel_pitch, i.dtype, i.channels,
-              in.data() + (y * i.in_w + x) * i.channels, static_cast<int32_t>(zero));
+      read<T>(row + x * i.in_pixel_pitch, i.dtype, i.channels, in.data() + (y * i.in_w + x) * i.channels,
+              static_cast<int32_t>(zero));
     }
   }
   std::vector<T> out(static_cast<size_t>(i.channels));
   for (int64_t oy = 0; oy < i.out_h; ++oy) {
+    const int64_t out_row = row_addr(oy, i.out_addr, i.out_row_pitch, i.out_wrap_row, i.out_wrap_addr);
     for (int64_t ox = 0; ox < i.out_w; ++ox) {
       std::fill(out.begin(), out.end(), largest ? lowest : T(0));
       int64_t inside = 0, padded = 0;
@@ -310,7 +330,7 @@ void Machine::pool(const Pool& i) {
           out[c] /= static_cast<T>(divisor);
         }
       }
-      write<T>(i.out_addr + oy * i.out_row_pitch + ox * i.out_pixel_pitch, i.dtype, i.channels, out.data());
+      write<T>(out_row + ox * i.out_pixel_pitch, i.dtype, i.channels, out.data());
     }
   }
 }

@@ -35,12 +35,12 @@ class Device {
   virtual double time_us(const ir::Node& node, const Bindings& bindings) const = 0;
   /// No node that reads so many bytes of constants takes less.
   virtual double least_us(int64_t /*constant_bytes*/) const { return 0; }
-  /// Times of nodes that the device would compute together if it ran all of `alone_us`, its supported nodes with their
-  /// times by themselves: each takes its share of the time together. Nodes that stay alone are left out.
-  /// `deterministic`: only where every rounding is kept.
-  virtual std::map<const ir::Node*, double> fused_us(const ir::Graph&, const Bindings&,
-                                                     const std::map<const ir::Node*, double>& /*alone_us*/,
-                                                     bool /*deterministic*/) const {
+  /// Times of nodes if the device ran all of `alone_us`, its supported nodes with their times by themselves: each takes
+  /// its share of the time together. Nodes whose time is no other are left out. `fusion`: whether it may compute
+  /// several as one; `deterministic`: only where every rounding is kept.
+  virtual std::map<const ir::Node*, double> together_us(const ir::Graph&, const Bindings&,
+                                                        const std::map<const ir::Node*, double>& /*alone_us*/,
+                                                        bool /*fusion*/, bool /*deterministic*/) const {
     return {};
   }
   /// Whether the node may be the last of a subgraph here: its result can be given to another device.

@@ -29,6 +29,7 @@ COMMANDS = {
     "calibrate": "measure this machine's kernels once, for the times that plans predict",
     "report": "describe a compiled model: placement, reasons, bytes, time",
     "disassemble": "print the NPU command streams of a .hetnn file",
+    "schedule": "print how the NPU computes the layers of a .hetnn file; compile takes it back",
     "unpack": "take a .hetnn file apart into files to look at and alter",
     "pack": "put the files of unpack together, with fitting hashes",
     "verify": "say what is wrong with a .hetnn file, without running it",

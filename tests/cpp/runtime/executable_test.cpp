@@ -227,9 +227,11 @@ program::Program on_an_npu_for(int64_t n) {
                        .words_offset_bytes = 64,
                        .word_count = 1,  // behind w are zeros: an end
                        .dram_bytes = 1 << 16,
+                       .schedule = {},
                        .inputs = {{0, 0, DType::f32, Layout::plain}},
                        .outputs = {{1, 1 << 15, DType::f32, Layout::plain}},
-                       .layers = {}};
+                       .layers = {},
+                       .runs = {}};
   return on_one_device("npu0", "npu", npu_code({npu::spec_to_json(npu::systolic_spec(4, 4)), {}, {variant}}));
 }
 

@@ -36,9 +36,11 @@ npu::Code code() {
             .dram_bytes = 256,
             .sram_peak_bytes = 32,
             .cycles = 0,
+            .schedule = "tiled rows=1",
             .inputs = {{0, 0, DType::f32, Layout::nhwc}},
             .outputs = {{1, 128, DType::f32, Layout::nhwc}},
-            .layers = {{"conv", "conv2d", 0, 1, 99, 64, 1000}}}}};
+            .layers = {{"conv", "conv2d", 99, 64, 1000, 8, "rows=1", -1}},
+            .runs = {{0, 0}}}}};
 }
 
 TEST(NpuCode, ReadsBackWhatWasWritten) { EXPECT_EQ(npu::read_code(npu::write_code(code()), "npu0"), code()); }
@@ -66,9 +68,10 @@ TEST(NpuExecutor, NamesWhatMakesNoSense) {
            {R"("word_count":1,)", R"("word_count":400,)", "words: bytes [128"},
            {R"("word_count":1,)", R"("word_count":-1,)",
             "variants[0].word_count must be an integer in [0, 281474976710656]; found -1."},
-           {R"("word_count":1,)", R"("word_count":2,)", "the stream ends with one end"},
+           {R"("word_count":1,)", R"("word_count":2,)", "its runs have 0 words and an end"},
            {R"("cycles":0,)", R"("cycles":7,)", "variants[0]: its stream takes 0 cycles; stated are 7"},
-           {R"("last_word":1)", R"("last_word":2)", "layer 'conv' has the words [0, 2)"},
+           {R"("runs":[[0,0]])", R"("runs":[[1,0]])", "a run of 0 words is of layer 1"},
+           {R"("runs":[[0,0]])", R"("runs":[[0,1]])", "a run of 1 words is of layer 0"},
            {R"("dram_bytes":256)", R"("dram_bytes":100)", "lies outside the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{"h":2000000000000})", "larger than the accelerator's memory"},
            {R"("bindings":{"h":2})", R"("bindings":{})", "bindings: the symbol 'h' has no value"},

@@ -89,7 +89,7 @@ TEST(Machine, AddsWhatTheOutputHeldAndThenBounds) {
              .out_pitch = 8,
              .clamp_lo = float_bits(-1),
              .clamp_hi = float_bits(2),
-             .add_output = 1},
+             .has_addend = 1, .add_addr = 24, .add_pitch = 8},
       Signal{.from = 1, .to = 0},
       Wait{.at = 0, .from = 1},
       DmaStore{.region = kArena, .dram_addr = 32, .sram_addr = 24, .size0 = 8, .size1 = 1, .size2 = 1},

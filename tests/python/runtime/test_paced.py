@@ -103,7 +103,7 @@ def test_a_random_graph_takes_the_time_of_its_schedule(seed: int) -> None:
 
 
 def test_a_paced_run_ends_at_its_deadline() -> None:
-    executable = placed(Layers([[0]] + [[k] for k in range(1, 12)]), lambda: "east")
+    executable = placed(Layers([[0]] + [[k] for k in range(1, 40)]), lambda: "east")
     begin = time.perf_counter()
     with pytest.raises(hetnn.Unavailable, match="deadline passed"):
         executable.run_async([np.zeros(SHAPE, np.float32)], timeout_s=0.02).result()

@@ -69,7 +69,8 @@ def test_a_known_range_gives_the_form_that_keeps_every_digit_and_the_report_says
     net = nn.Sequential(between_identities(nn.ReLU6()), between_identities(nn.ReLU6())).eval()
     x = torch.tensor([1e8, 5.9999995, 7.0, -1.0]).reshape(1, 1, 1, -1)
     first, second = on_npu(net, x).report("dict")["rewrites"]
-    assert (first["rule"], second["rule"]) == ("clamp_from_minimum_and_maximum", "clamp_from_zero")
+    assert second["rule"] == "clamp_from_zero" != first["rule"]
+    assert "holds since" not in first["why"]
     assert "holds since no |x| is above 6" in second["why"]
 
 
@@ -79,7 +80,8 @@ def test_a_caller_may_vouch_for_a_range_and_the_report_says_where_it_counts() ->
     (careful,) = on_npu(net, x).report("dict")["rewrites"]
     exe = on_npu(net, x, inputs_within={"input": 8.0})
     (cheap,) = exe.report("dict")["rewrites"]
-    assert (careful["rule"], cheap["rule"]) == ("clamp_from_minimum_and_maximum", "clamp_from_zero")
+    assert cheap["rule"] == "clamp_from_zero" != careful["rule"]
+    assert "holds since" not in careful["why"]
     assert "holds since no |x| is above 8.0" in cheap["why"]
     torch.testing.assert_close(exe(x), net(x), rtol=0, atol=0)
 

@@ -41,12 +41,19 @@ Role role_of(const ir::Node& node) {
   }
 }
 
-// What `node` adds to `value`, in the same type; null where it is no such sum. Integers are rescaled and saturated
-// before they are added, which products do not do.
-const ir::Value* addend_to(const ir::Value& value, const ir::Node& node) {
-  if (!role_of(node).is_sum || value.dtype() == DType::i8) return nullptr;
+// What `node` adds to `value`; null where it is no such sum, or of other types than the engine adds. Integers have a
+// scale each.
+const ir::Value* addend_to(const ir::Value& value, const ir::Node& node, const ir::Node& anchor) {
+  if (!role_of(node).is_sum) return nullptr;
   const ir::Value* other = node.input(node.input(0) == &value ? 1 : 0);
-  return other != &value && other->type() == value.type() ? other : nullptr;
+  if (other == &value) return nullptr;
+  if (value.dtype() != DType::i8)
+    return other->type() == value.type() && node.output()->type() == value.type() ? other : nullptr;
+  const auto quantized = [&](const ir::Value& each) {
+    return each.dtype() == DType::i8 && each.type().quant && each.shape() == value.shape();
+  };
+  const bool convolution = anchor.op().primitive == ops::Primitive::convolution;
+  return convolution && quantized(*other) && quantized(*node.output()) ? other : nullptr;
 }
 
 }  // namespace
@@ -71,16 +78,18 @@ std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool
   const Role role = role_of(anchor);
   const ir::Value* result = anchor.output();
   for (const ir::Node* node : layer.subspan(1)) {
-    // Integers leave the engine at one scale.
-    if (out.act != Act::none || node->output()->type() != result->type()) return std::nullopt;
+    if (out.act != Act::none) return std::nullopt;
     if (const std::optional<Epilogue> activation = activation_of(*node); activation && role.takes_activation) {
-      out = {out.addend, activation->act, activation->clamp_lo, activation->clamp_hi};
+      // Integers leave the engine at one scale.
+      if (node->output()->type() != result->type()) return std::nullopt;
+      out = {out.addend, out.sum, activation->act, activation->clamp_lo, activation->clamp_hi};
     } else {
-      const ir::Value* addend = addend_to(*result, *node);
+      const ir::Value* addend = addend_to(*result, *node, anchor);
       // The sum of an f16 product and an addend is rounded once; by themselves, both are.
-      if (!addend || out.addend || !role.takes_addend || (deterministic && result->dtype() != DType::f32))
+      if (!addend || out.addend || !role.takes_addend || (deterministic && result->dtype() == DType::f16))
         return std::nullopt;
       out.addend = addend;
+      out.sum = node->output();
     }
     result = node->output();
   }

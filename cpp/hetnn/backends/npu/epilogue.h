@@ -10,9 +10,10 @@
 
 namespace hetnn::backends::npu {
 
-/// y = act(result + addend). The addend stands where the output goes before the products are summed.
+/// y = act(result + addend).
 struct Epilogue {
-  const ir::Value* addend = nullptr;  // of the output's type; none where null
+  const ir::Value* addend = nullptr;  // none where null; of floats of the output's type, of i8 of a scale of its own
+  const ir::Value* sum = nullptr;     // result + addend, whose scale the output has
   hetnn::npu::Act act = hetnn::npu::Act::none;
   int64_t clamp_lo = 0, clamp_hi = 0;  // of clamp, as instructions hold them
 };

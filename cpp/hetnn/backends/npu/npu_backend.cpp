@@ -2,28 +2,28 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "hetnn/backends/backend.h"
-#include "hetnn/backends/npu/generate.h"
+#include "hetnn/backends/npu/schedule_text.h"
+#include "hetnn/backends/npu/search.h"
+#include "hetnn/backends/npu/stream.h"
+#include "hetnn/backends/schedules.h"
 #include "hetnn/base/error.h"
-#include "hetnn/memory/fit.h"
 #include "hetnn/npu/access.h"
 #include "hetnn/npu/code.h"
-#include "hetnn/npu/order.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/target/op_limits.h"
 
 namespace hetnn::backends {
 namespace {
 
-constexpr int64_t kAlign = 64;
+static_assert(npu::kAlignment == hetnn::npu::kConstantAlignment);
 
 // The nodes that one stream of instructions computes, each reading the one before.
 using Layer = std::vector<const ir::Node*>;
 using Launch = std::span<const ir::Node* const>;
-
-int64_t dense_bytes(const ir::Value& value, const Bindings& bindings) { return target::value_bytes(value, bindings); }
 
 // The read-only region of a subgraph, which its variants share: a constant that one of them has is kept once.
 class SharedConstants {
@@ -78,7 +78,10 @@ class NpuBackend final : public Backend {
     }
     if (!out.ok()) return out;
     try {
-      npu::Generator(spec_, bindings).layer(node, {}, {});
+      const ir::Node* const alone[] = {&node};
+      const npu::Network network(alone, {}, bindings);
+      npu::Packer packer(spec_, nullptr);
+      npu::expand(spec_, network, npu::find_schedule(spec_, network), packer);
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -131,9 +134,9 @@ class NpuBackend final : public Backend {
     return bytes_per_us > 0 ? static_cast<double>(constant_bytes) / bytes_per_us : 0;
   }
 
-  std::map<const ir::Node*, double> fused_us(const ir::Graph& graph, const Bindings& bindings,
-                                             const std::map<const ir::Node*, double>& alone_us,
-                                             bool deterministic) const override {
+  std::map<const ir::Node*, double> together_us(const ir::Graph& graph, const Bindings& bindings,
+                                                const std::map<const ir::Node*, double>& alone_us, bool fusion,
+                                                bool deterministic) const override {
     ir::Graph copy = graph.clone();
     std::map<const ir::Node*, const ir::Node*> original;
     int others = 0;
@@ -143,14 +146,30 @@ class NpuBackend final : public Backend {
       // Nodes that others run join nothing.
       node->subgraph = alone_us.contains(*from++) ? 0 : ++others;
     }
-    passes::fuse(copy, fusing(true, deterministic, bindings));
+    passes::fuse(copy, fusing(fusion, deterministic, bindings));
+    std::vector<Layer> layers = passes::chains_of(copy);
+    std::erase_if(layers, [&](const Layer& layer) { return !alone_us.contains(original.at(layer.front())); });
+    std::set<const ir::Value*> outputs(copy.outputs().begin(), copy.outputs().end());
+    for (const ir::Node* node : copy.nodes()) {
+      if (node->subgraph != 0) outputs.insert(node->inputs().begin(), node->inputs().end());
+    }
+    if (layers.empty()) return {};
+    const npu::Network network(layers, outputs, copy.inputs(), bindings);
+    const npu::Schedule schedule = npu::find_schedule(spec_, network);
+    npu::Packer packer(spec_, nullptr);
+    hetnn::npu::Variant variant;
+    describe(network, schedule, variant);
+    write(npu::stream_of(spec_, network, schedule, packer), variant, nullptr);
     std::map<const ir::Node*, double> out;
-    for (const Layer& layer : passes::chains_of(copy)) {
+    for (size_t k = 0; k < layers.size(); ++k) {
       double alone = 0;
-      for (const ir::Node* node : layer) alone += layer.size() > 1 ? alone_us.at(original.at(node)) : 0;
-      if (alone == 0) continue;
-      const double together = layer_us(*layer.front(), npu::epilogue_of(layer, deterministic).value(), bindings);
-      for (const ir::Node* node : layer) out[original.at(node)] = alone_us.at(original.at(node)) * together / alone;
+      for (const ir::Node* node : layers[k]) alone += alone_us.at(original.at(node));
+      const double together = static_cast<double>(variant.layers[k].cycles) / spec_.clock_hz * 1e6;
+      for (const ir::Node* node : layers[k]) {
+        const double share =
+            alone > 0 ? alone_us.at(original.at(node)) / alone : 1.0 / static_cast<double>(layers[k].size());
+        out[original.at(node)] = together * share;
+      }
     }
     return out;
   }
@@ -174,8 +193,8 @@ class NpuBackend final : public Backend {
 
   bool has_variants() const override { return true; }
 
-  void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram,
-                   Assembler& assembler) const override {
+  void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram, Assembler& assembler,
+                   const LowerOptions& options) const override {
     hetnn::npu::Code code =
         hetnn::npu::read_code(subprogram.code.as_text(hetnn::npu::kCodeVersion, subprogram.name), subprogram.name);
     if (std::any_of(code.variants.begin(), code.variants.end(),
@@ -183,47 +202,15 @@ class NpuBackend final : public Backend {
       return;
     hetnn::npu::Variant variant;
     variant.bindings = all;
-    const std::vector<Layer> layers = passes::chains_of(graph);
-    const std::map<const ir::Value*, npu::Place> places = place_values(graph, layers, all, variant.dram_bytes);
-
+    const npu::Network network = network_of(graph, all);
     SharedConstants constants(code.constants, assembler);
-    const Bindings hints = graph.hints();
-    npu::Generator generator(
-        spec_, all, [&](const Tensor& tensor) { return constants.keep(tensor); }, &hints);
-    std::vector<size_t> ends;  // of each layer's instructions
-    for (const Layer& layer : layers) {
-      std::map<const ir::Value*, npu::Place> here = places;
-      const ir::Node& anchor = *layer.front();
-      here[anchor.output()] = places.at(layer.back()->output());
-      // The launches keep what rounding was asked for already.
-      generator.layer(anchor, npu::epilogue_of(layer, false).value(), here);
-      ends.push_back(generator.instructions().size());
-    }
-    const hetnn::npu::Ordered stream = hetnn::npu::ordered(generator.instructions());
-    hetnn::npu::Clock clock(spec_);
+    npu::Packer packer(spec_, [&](const Tensor& tensor) { return constants.keep(tensor); });
+    const npu::Schedule schedule = schedule_for(graph, network, all, given_schedule(options, subprogram.name, all));
+    const npu::Stream stream = npu::stream_of(spec_, network, schedule, packer);
+    describe(network, schedule, variant);
+    variant.lower_bound_cycles = npu::lower_bound_cycles(spec_, network);
     std::vector<uint64_t> words;
-    size_t coded = 0;
-    for (size_t k = 0; k < layers.size(); ++k) {
-      const ir::Node& anchor = *layers[k].front();
-      hetnn::npu::Layer row{
-          .node = anchor.name(), .op = std::string(anchor.op().name), .first_word = static_cast<int64_t>(words.size())};
-      const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
-      const double macs = clock.totals().macs;
-      const size_t end = ends[k] < stream.begins.size() ? stream.begins[ends[k]] : stream.instructions.size();
-      for (; coded < end; ++coded) {
-        const hetnn::npu::Instruction& instruction = stream.instructions[coded];
-        clock.step(instruction);
-        variant.sram_peak_bytes = std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(instruction));
-        hetnn::npu::encode(instruction, words);
-      }
-      row.last_word = static_cast<int64_t>(words.size());
-      row.cycles = clock.now_cycles() - begin;
-      row.dma_bytes = clock.totals().dma_bytes - moved;
-      row.macs = static_cast<int64_t>(clock.totals().macs - macs);
-      variant.layers.push_back(std::move(row));
-    }
-    hetnn::npu::encode(hetnn::npu::End{}, words);
-    variant.cycles = clock.now_cycles();
+    write(stream, variant, &words);
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(program::Blob(std::move(words)));
     refuse_above_memory(variant, constants.size_bytes(), all);
@@ -231,8 +218,8 @@ class NpuBackend final : public Backend {
       std::vector<hetnn::npu::Port> out;
       out.reserve(values.size());
       for (const ir::Value* value : values) {
-        out.push_back(
-            {assembler.boundary(value->name()), places.at(value).offset_bytes, value->dtype(), npu::layout_of(*value)});
+        out.push_back({assembler.boundary(value->name()), schedule.homes[network.frame(*value).storage].offset_bytes,
+                       value->dtype(), npu::layout_of(*value)});
       }
       return out;
     };
@@ -249,11 +236,73 @@ class NpuBackend final : public Backend {
 
   // The time of one layer by itself.
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
-    npu::Generator generator(spec_, bindings);
-    generator.layer(anchor, epilogue, {});
-    return static_cast<double>(
-               hetnn::npu::time_stream(spec_, hetnn::npu::ordered(generator.instructions()).instructions).cycles) /
-           spec_.clock_hz * 1e6;
+    const ir::Node* const alone[] = {&anchor};
+    return static_cast<double>(npu::cycles_of(spec_, npu::Network(alone, epilogue, bindings))) / spec_.clock_hz * 1e6;
+  }
+
+  static std::optional<std::string> given_schedule(const LowerOptions& options, const std::string& subgraph,
+                                                   const Bindings& bindings) {
+    for (ScheduleSection& section : read_sections(options.schedule)) {
+      if (section.subgraph == subgraph && section.bindings == bindings) return std::move(section.body);
+    }
+    return std::nullopt;
+  }
+
+  static npu::Network network_of(const ir::Graph& graph, const Bindings& bindings) {
+    return {passes::chains_of(graph), {graph.outputs().begin(), graph.outputs().end()}, graph.inputs(), bindings};
+  }
+
+  // Streams for other sizes share the weights that are packed for the hints.
+  npu::Schedule schedule_for(const ir::Graph& graph, const npu::Network& network, const Bindings& bindings,
+                             const std::optional<std::string>& given) const {
+    if (given) return npu::read_schedule(spec_, network, *given);
+    const Bindings& hints = graph.hints();
+    if (bindings == hints) return npu::find_schedule(spec_, network);
+    const npu::Schedule packed = npu::find_schedule(spec_, network_of(graph, hints));
+    return npu::find_schedule(spec_, network, &packed);
+  }
+
+  static void describe(const npu::Network& network, const npu::Schedule& schedule, hetnn::npu::Variant& variant) {
+    variant.dram_bytes = schedule.arena_bytes;
+    variant.schedule = npu::schedule_text(network, schedule);
+    for (const npu::Layer& layer : network.layers())
+      variant.layers.push_back({.node = layer.node().name(), .op = std::string(layer.node().op().name)});
+    int64_t cascades = 0;
+    for (const npu::Group& group : schedule.groups) {
+      for (size_t k = group.first; k < group.first + group.count; ++k) variant.layers[k].tile = npu::tile_text(group);
+      for (size_t k = group.first; group.count > 1 && k < group.first + group.count; ++k)
+        variant.layers[k].cascade = cascades;
+      cascades += group.count > 1;
+    }
+  }
+
+  // The words, where they are wanted, and what each layer takes.
+  void write(const npu::Stream& stream, hetnn::npu::Variant& variant, std::vector<uint64_t>* words) const {
+    hetnn::npu::Clock clock(spec_);
+    for (size_t k = 0; k < stream.instructions.size(); ++k) {
+      const hetnn::npu::Instruction& instruction = stream.instructions[k];
+      hetnn::npu::Layer& layer = variant.layers[stream.layers[k]];
+      const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
+      const double macs = clock.totals().macs;
+      clock.step(instruction);
+      variant.sram_peak_bytes = std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(instruction));
+      layer.cycles += clock.now_cycles() - begin;
+      layer.dma_bytes += clock.totals().dma_bytes - moved;
+      layer.macs += static_cast<int64_t>(clock.totals().macs - macs);
+      if (const auto* load = std::get_if<hetnn::npu::DmaLoad>(&instruction);
+          load && load->region == static_cast<int64_t>(hetnn::npu::Region::weights))
+        layer.weight_bytes += clock.totals().dma_bytes - moved;
+      if (!words) continue;
+      const auto first = static_cast<int64_t>(words->size());
+      hetnn::npu::encode(instruction, *words);
+      const auto owner = static_cast<int64_t>(stream.layers[k]), count = static_cast<int64_t>(words->size()) - first;
+      if (!variant.runs.empty() && variant.runs.back().layer == owner)
+        variant.runs.back().words += count;
+      else
+        variant.runs.push_back({owner, count});
+    }
+    if (words) hetnn::npu::encode(hetnn::npu::End{}, *words);
+    variant.cycles = clock.now_cycles();
   }
 
   passes::FuseOptions fusing(bool enabled, bool deterministic, const Bindings& hints) const {
@@ -286,38 +335,6 @@ class NpuBackend final : public Backend {
                           " of activations, ", constant_bytes, " of constants, ", words_bytes,
                           " of instructions); the memory of ", name(), " has ", spec_.dram.bytes,
                           ". Smaller subgraphs or a target with more memory would do."));
-  }
-
-  // Offsets in the arena: inputs live from the start, results until their last reader, outputs to the end.
-  static std::map<const ir::Value*, npu::Place> place_values(const ir::Graph& graph, const std::vector<Layer>& layers,
-                                                             const Bindings& bindings, int64_t& peak_bytes) {
-    const auto end = static_cast<int64_t>(layers.size()) + 1;
-    std::map<const ir::Value*, size_t> index;
-    std::vector<const ir::Value*> values;
-    std::vector<memory::Buffer> buffers;
-    auto add = [&](const ir::Value* value, int64_t lower) {
-      index[value] = values.size();
-      values.push_back(value);
-      buffers.push_back({lower, graph.is_output(value) ? end : lower + 1, dense_bytes(*value, bindings)});
-    };
-    for (const ir::Value* input : graph.inputs()) add(input, 0);
-    std::map<int, int64_t> when;
-    for (size_t k = 0; k < layers.size(); ++k) {
-      add(layers[k].back()->output(), static_cast<int64_t>(k) + 1);
-      when[layers[k].front()->launch] = static_cast<int64_t>(k) + 1;
-    }
-    for (const ir::Node* node : graph.nodes()) {
-      for (const ir::Value* input : node->inputs()) {
-        auto at = index.find(input);
-        if (at != index.end())
-          buffers[at->second].upper = std::max(buffers[at->second].upper, when.at(node->launch) + 1);
-      }
-    }
-    const memory::Fit fit = memory::fit_greedy(buffers, kAlign);
-    peak_bytes = fit.peak_bytes;
-    std::map<const ir::Value*, npu::Place> out;
-    for (size_t k = 0; k < values.size(); ++k) out[values[k]] = {hetnn::npu::Region::arena, fit.offsets[k]};
-    return out;
   }
 
   hetnn::npu::Spec spec_;

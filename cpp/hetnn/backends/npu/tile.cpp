@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "hetnn/backends/npu/generate.h"
 #include "hetnn/base/requantize.h"
 #include "hetnn/npu/timing.h"
 
@@ -58,8 +57,12 @@ double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, i
 
 class Search {
  public:
-  Search(const hetnn::npu::Spec& spec, const ProductShape& shape)
-      : spec_(spec), shape_(shape), elem_(dtype_bytes(shape.dtype)), units_(units_of(spec.mac, shape)) {}
+  Search(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes)
+      : spec_(spec),
+        shape_(shape),
+        budget_bytes_(budget_bytes),
+        elem_(dtype_bytes(shape.dtype)),
+        units_(units_of(spec.mac, shape)) {}
 
   std::optional<Tile> run_as(const Tile& packed, int64_t& needed_bytes) {
     try_places(packed.filters, packed.channels);
@@ -109,7 +112,7 @@ class Search {
       tile.overlaps = overlaps;
       const TileBuffers buffers = buffers_of(shape_, tile);
       least_bytes_ = std::min(least_bytes_, buffers.total());
-      if (buffers.total() > spec_.scratchpad().bytes) continue;
+      if (buffers.total() > budget_bytes_) continue;
       fits = true;
       for (const bool inside : {false, true}) {
         tile.filters_inside = inside;
@@ -125,6 +128,14 @@ class Search {
   }
 
   double cycles_of(const Tile& t) const {
+    const TileCost cost = this->cost(t);
+    if (!t.overlaps) return cost.dma_cycles + cost.engine_cycles;
+    // Other layers hide some of the edges; of what is as fast, what moves less.
+    return std::max(cost.dma_cycles, cost.engine_cycles) + kEdgesSeen * cost.edge_cycles + 0.01 * cost.dma_cycles;
+  }
+
+ public:
+  TileCost cost(const Tile& t) const {
     const ops::Window& w = shape_.window;
     const int64_t taps = ops::taps_of(w);
     const int64_t rows = pieces(shape_.out_h, t.rows), columns = pieces(shape_.out_w, t.columns),
@@ -143,26 +154,28 @@ class Search {
       input_loads = places;
 
     const int64_t channels = channels_read(shape_, t);
-    const double input =
-        box_cycles(spec_, w[0].most_elements(t.rows, shape_.in_h), w[1].most_elements(t.columns, shape_.in_w), channels,
-                   shape_.in_w, shape_.in_c, elem_, false);
+    const double input = shape_.input_stays ? 0
+                                            : box_cycles(spec_, w[0].most_elements(t.rows, shape_.in_h),
+                                                         w[1].most_elements(t.columns, shape_.in_w), channels,
+                                                         shape_.in_w, shape_.in_c, elem_, false);
     const int64_t depth = shape_.groups == 1 ? t.channels : channels_of_group(shape_);
-    double weights = transfer(spec_, taps * depth * t.filters * elem_, 1, false);
+    double weights = shape_.weights_stay ? 0 : transfer(spec_, taps * depth * t.filters * elem_, 1, false);
     if (shape_.biased) weights += transfer(spec_, t.filters * kSumBytes, 1, false);
     if (is_integer()) weights += transfer(spec_, t.filters * kFactorBytes, 1, false);
-    const double output = box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, true);
-    const double addend =
-        shape_.adds ? box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, false) : 0;
+    const double output =
+        shape_.output_stays ? 0
+                            : box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, true);
+    const double addend = shape_.adds && !shape_.addend_stays ? box_cycles(spec_, t.rows, t.columns, t.filters,
+                                                                           shape_.out_w, shape_.out_c, elem_, false)
+                                                              : 0;
 
     const int64_t last_rows = shape_.out_h - (rows - 1) * t.rows;
     const double work = work_of(t, t.rows, depth),
                  work_in_all = (work * static_cast<double>(rows - 1) + work_of(t, last_rows, depth)) *
                                static_cast<double>(shape_.batch * columns * blocks * parts);
-    const double loads = input * static_cast<double>(input_loads) + weights * static_cast<double>(weight_loads) +
-                         addend * static_cast<double>(places * blocks);
-    const double stores = output * static_cast<double>(places * blocks);
-    if (!t.overlaps) return loads + work_in_all + stores;
-    return std::max(loads + stores + work, work_in_all + input + weights + output);
+    const double dma = input * static_cast<double>(input_loads) + weights * static_cast<double>(weight_loads) +
+                       (addend + output) * static_cast<double>(places * blocks);
+    return {.dma_cycles = dma, .engine_cycles = work_in_all, .edge_cycles = input + weights + addend + output};
   }
 
   double work_of(const Tile& t, int64_t rows, int64_t depth) const {
@@ -181,8 +194,10 @@ class Search {
                                                               .groups = groups}));
   }
 
+ private:
   const hetnn::npu::Spec& spec_;
   const ProductShape& shape_;
+  const int64_t budget_bytes_;
   const int64_t elem_;
   const Units units_;
   std::optional<Tile> best_;
@@ -204,12 +219,14 @@ TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
                 blocks = pieces(s.out_c, t.filters), parts = s.groups == 1 ? pieces(s.in_c, t.channels) : 1;
   const auto buffers = [&](int64_t loads) { return t.overlaps && loads > 1 ? 2 : 1; };
   TileBuffers out;
-  out.bias = aligned(taps * depth * t.filters * elem);
+  out.bias = s.weights_stay ? 0 : aligned(taps * depth * t.filters * elem);
   out.factors = aligned(out.bias + (s.biased ? t.filters * kSumBytes : 0));
-  out.weights = aligned(out.factors + (s.dtype == DType::i8 ? t.filters * kFactorBytes : 0));
-  out.input = aligned(s.window[0].most_elements(t.rows, s.in_h) * s.window[1].most_elements(t.columns, s.in_w) *
-                      channels_read(s, t) * elem);
-  out.output = aligned(t.rows * t.columns * t.filters * elem);
+  const int64_t factors = t.filters * kFactorBytes + (s.adds ? kAddendFactorBytes : 0);
+  out.weights = aligned(out.factors + (s.dtype == DType::i8 ? factors : 0));
+  if (!s.input_stays)
+    out.input = aligned(s.window[0].most_elements(t.rows, s.in_h) * s.window[1].most_elements(t.columns, s.in_w) *
+                        channels_read(s, t) * elem);
+  if (!s.output_stays) out.output = aligned(t.rows * t.columns * t.filters * elem);
   out.sums = parts > 1 ? aligned(t.rows * t.columns * t.filters * kSumBytes) : 0;
   out.weight_buffers = buffers(blocks * parts * (s.weights_differ ? s.batch : 1));
   out.input_buffers = buffers(places * parts * (s.groups > 1 ? blocks : 1));  // groups read channels of their own
@@ -233,14 +250,20 @@ Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int6
   return best;
 }
 
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes,
-                              const Tile* packed) {
-  return packed ? Search(spec, shape).run_as(*packed, needed_bytes) : Search(spec, shape).run(needed_bytes);
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
+                              int64_t& needed_bytes, const Tile* packed) {
+  Search search(spec, shape, budget_bytes);
+  return packed ? search.run_as(*packed, needed_bytes) : search.run(needed_bytes);
 }
 
-double cycles_of_steps(double load, double work, double store, double steps, bool overlaps) {
-  if (!overlaps) return (load + work + store) * steps;
-  return std::max((load + store) * steps + work, work * steps + load + store);
+TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile) {
+  return Search(spec, shape, 0).cost(tile);
+}
+
+int64_t cycles_of_rows(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t rows) {
+  const Tile tile{.rows = rows, .columns = shape.out_w, .filters = shape.out_c, .channels = shape.in_c};
+  return static_cast<int64_t>(
+      Search(spec, shape, 0).work_of(tile, rows, shape.groups == 1 ? shape.in_c : channels_of_group(shape)));
 }
 
 }  // namespace hetnn::backends::npu

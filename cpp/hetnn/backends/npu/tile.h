@@ -11,8 +11,15 @@
 
 namespace hetnn::backends::npu {
 
-/// Bytes of an accumulator and of a bias.
-inline constexpr int64_t kSumBytes = 4;
+/// Bytes of an accumulator and of a bias; of a factor between scales, multiplier and shift; of a table, an entry for
+/// each value of i8.
+inline constexpr int64_t kSumBytes = 4, kFactorBytes = 8, kTableBytes = 256;
+
+/// Where operands may begin in the scratchpad, and the first such place from `bytes` on.
+inline constexpr int64_t kAlignment = 64;
+/// Those of a result, an addend and their sum, behind a product's own.
+inline constexpr int64_t kAddendFactorBytes = 3 * kFactorBytes;
+constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 /// Input positions that output positions [first, first + count) of one axis read: those present, and the padding
 /// before.
@@ -31,6 +38,8 @@ struct ProductShape {
   bool is_rows = false;     // rows of one pixel, as of a linear layer: a tile of them may be laid out as any picture
   bool whole_sums = false;  // the instruction keeps no sums between passes
   bool weights_differ = false;  // each batch entry has its own
+  // What lies in the scratchpad as a whole, so that it is not loaded or stored here.
+  bool input_stays = false, output_stays = false, addend_stays = false, weights_stay = false;
 };
 
 /// A tile of the output, and the input channels of one pass over it.
@@ -56,13 +65,23 @@ struct Picture {
 Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters,
                    int64_t channels);
 
-/// The tile that takes least of those tried; none where the smallest does not fit, whose bytes `needed_bytes` then has.
-/// Sums of floats are split only where nothing else fits, as their order decides the last bits.
-/// `packed`: its filters and channels are those of the tile, so that weights that are packed for it serve.
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t& needed_bytes,
-                              const Tile* packed = nullptr);
+/// What a layer takes of the engines side by side, and what it moves.
+struct TileCost {
+  double dma_cycles = 0, engine_cycles = 0;
+  double edge_cycles = 0;  // of the first loads and the last store, which nothing of the layer hides
+};
+/// The share of them that is taken for seen.
+inline constexpr double kEdgesSeen = 0.5;
+TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile);
 
-/// Cycles of `steps` equal steps that load, compute and store, in turn or overlapping.
-double cycles_of_steps(double load, double work, double store, double steps, bool overlaps);
+/// The tile that takes least of those tried within `budget_bytes` of scratchpad; none where the smallest does not fit,
+/// whose bytes `needed_bytes` then has. Sums of floats are split only where nothing else fits, as their order decides
+/// the last bits. `packed`: its filters and channels are those of the tile, so that weights that are packed for it
+/// serve.
+std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
+                              int64_t& needed_bytes, const Tile* packed = nullptr);
+
+/// Engine cycles of some rows of the result at full width, with all filters and channels.
+int64_t cycles_of_rows(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t rows);
 
 }  // namespace hetnn::backends::npu

@@ -29,8 +29,12 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
     compute_in_f32(extracted, backend);
     fuse(extracted, backend, draft.lowering);
     program::Subprogram made = backend.lower(extracted, scratch, draft.lowering);
-    backend.add_variant(extracted, draft.graph.hints(), made, scratch);
-    for (const Bindings& bindings : draft.options.shapes) backend.add_variant(extracted, bindings, made, scratch);
+    // A schedule that the user gives is of the subgraph as it will be.
+    backends::LowerOptions lowering = draft.lowering;
+    lowering.schedule.clear();
+    backend.add_variant(extracted, draft.graph.hints(), made, scratch, lowering);
+    for (const Bindings& bindings : draft.options.shapes)
+      backend.add_variant(extracted, bindings, made, scratch, lowering);
   } catch (const backends::NodeDoesNotFit& error) {
     return plan::SubgraphRefusal{first_line(error.what()), error.node()};
   } catch (const DoesNotFit& error) {

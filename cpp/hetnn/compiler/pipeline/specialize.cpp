@@ -1,6 +1,7 @@
 // Compiles accelerator subgraphs for the sizes of the example and those that the options name.
 #include <algorithm>
 
+#include "hetnn/backends/schedules.h"
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/symbols.h"
@@ -32,10 +33,14 @@ void add_variant(Draft& draft, const Bindings& bindings, std::string* refused) {
   check_bindings(symbols, bindings);
   Bindings given;
   for (const Symbol& symbol : symbols) given.emplace(symbol.name, bindings.at(symbol.name));
+  // Schedules are given for the model; what bodies compute is scheduled anew.
+  backends::LowerOptions lowering = draft.lowering;
+  if (draft.number >= 0) lowering.schedule.clear();
   for (size_t k = 0; k < draft.subgraphs.size(); ++k) {
     const Subgraph& subgraph = draft.subgraphs[k];
     const auto add = [&] {
-      draft.backend(subgraph.device).add_variant(subgraph.graph, given, program.subprograms[k], draft.assembler);
+      draft.backend(subgraph.device)
+          .add_variant(subgraph.graph, given, program.subprograms[k], draft.assembler, lowering);
     };
     if (!refused) {
       add();
@@ -66,10 +71,28 @@ Draft* find_body(Draft& draft, int32_t number) {
   return nullptr;
 }
 
+namespace {
+
+// Every section of a schedule is of a subgraph; one that is of none would be silently left aside.
+void demand_known_subgraphs(const Draft& draft) {
+  if (draft.number >= 0) return;
+  for (const backends::ScheduleSection& section : backends::read_sections(draft.lowering.schedule)) {
+    if (std::ranges::any_of(draft.subgraphs, [&](const Subgraph& each) { return each.name == section.subgraph; }))
+      continue;
+    std::string known;
+    for (const Subgraph& each : draft.subgraphs) known += text(known.empty() ? "" : ", ", "'", each.name, "'");
+    throw InvalidModel(text("schedule: the plan has no subgraph '", section.subgraph, "'; it has ", known,
+                            ". Plan with the options with which the schedule was printed."));
+  }
+}
+
+}  // namespace
+
 void specialize(Draft& draft) {
   Bindings hints;  // of sizes that a caller gives, not of those that come out of values
   for (const Symbol& symbol : ir::free_symbols(draft.graph))
     hints.emplace(symbol.name, draft.graph.hints().at(symbol.name));
+  demand_known_subgraphs(draft);
   add_variant(draft, hints);
   for (const Bindings& bindings : draft.options.shapes) add_variant(draft, bindings);
 }

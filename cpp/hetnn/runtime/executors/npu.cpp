@@ -143,9 +143,13 @@ class NpuExecutor final : public Executor {
     }
     references.check(v.inputs.size() == s.inputs.size() && v.outputs.size() == s.outputs.size(), field,
                      "its ports are not the subprogram's");
-    for (const npu::Layer& layer : v.layers)
-      references.check(layer.first_word <= layer.last_word && layer.last_word <= v.word_count, field,
-                       text("layer '", layer.node, "' has the words [", layer.first_word, ", ", layer.last_word, ")"));
+    int64_t words = 1;  // the end
+    for (const npu::Run& run : v.runs) {
+      references.check(run.layer < static_cast<int64_t>(v.layers.size()) && run.words <= v.word_count - words, field,
+                       text("a run of ", run.words, " words is of layer ", run.layer));
+      words += run.words;
+    }
+    references.check(words == v.word_count, field, text("its runs have ", words - 1, " words and an end"));
     for (const std::string& symbol : symbols_)
       references.check(v.bindings.contains(symbol), field + ".bindings",
                        text("the symbol '", symbol, "' has no value"));

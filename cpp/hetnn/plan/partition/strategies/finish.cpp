@@ -7,6 +7,7 @@
 #include "hetnn/plan/partition/problem/prefetch.h"
 #include "hetnn/plan/partition/strategies/instance.h"
 #include "hetnn/plan/partition/strategies/lists.h"
+#include "hetnn/plan/partition/strategies/partition.h"
 #include "hetnn/plan/partition/strategies/runs.h"
 
 namespace hetnn::plan {
@@ -138,6 +139,19 @@ double cost_us(const Problem& problem, const PartitionResult& result) {
 }
 
 }  // namespace
+
+void price_again(const Problem& problem, PartitionResult& result) {
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
+    PartitionSubgraph& subgraph = result.subgraphs[s];
+    subgraph.predicted_us = problem.devices[index(subgraph.device)].launch_us;
+    for (const int32_t node : result.nodes[s]) subgraph.predicted_us += problem.time_of(node, subgraph.device);
+  }
+  result.cost_us = cost_us(problem, result);
+  result.cut_us = std::min(result.cut_us, result.cost_us);
+  result.lower_bound_us = std::min(result.lower_bound_us, result.cost_us);
+  result.makespan_us = 0;
+  schedule(problem, result);
+}
 
 PartitionResult finish_plan(const Instance& instance, const Draft& draft) {
   const Problem& p = *instance.problem;

@@ -50,6 +50,10 @@ struct Options {
 /// node nobody may run and a strict device that cannot run everything; DoesNotFit for a budget that cannot be met.
 PartitionResult partition(const Problem& problem, const Options& options = {});
 
+/// The figures of the same plan where node times of the problem have changed since: of subgraphs, in all, and the
+/// schedule. Bounds that were proved of the old times are at most the new cost.
+void price_again(const Problem& problem, PartitionResult& result);
+
 /// A backend's answer to one subgraph: accepted, or why not.
 struct Refusal {
   bool refused = false;

@@ -1,0 +1,130 @@
+// Movement as runs between strides, and as loops over the axes of one side with the other side's strides.
+#include "hetnn/backends/npu/rearrange.h"
+
+#include <algorithm>
+
+#include "hetnn/ops/infer.h"
+#include "hetnn/ops/nest.h"
+
+namespace hetnn::backends::npu {
+namespace {
+
+int64_t product(const std::vector<int64_t>& shape, size_t first, size_t last) {
+  int64_t out = 1;
+  for (size_t k = first; k < last; ++k) out *= shape[k];
+  return out;
+}
+
+// A logical axis of a value of that rank, in the order in which it is stored.
+int stored_axis(int axis, int rank) {
+  constexpr int kNhwc[] = {0, 3, 1, 2};
+  return rank == 4 ? kNhwc[axis] : axis;
+}
+
+std::vector<int64_t> stored_shape(const ir::Value& value, const Bindings& bindings) {
+  std::vector<int64_t> shape = evaluate(value.shape(), bindings);
+  if (shape.size() == 4) shape = {shape[0], shape[2], shape[3], shape[1]};
+  return shape;
+}
+
+int axis_of(const Layer& layer) {
+  const ir::Node& node = layer.node();
+  const int rank = node.output()->rank();
+  return stored_axis(ops::axis_of(node.call(), node.integer("axis"), rank), rank);
+}
+
+// Strides of a value's logical axes in its stored order, in bytes.
+std::vector<int64_t> logical_strides(const std::vector<int64_t>& shape, Layout layout, int64_t elem_bytes) {
+  if (layout == Layout::plain) {
+    std::vector<int64_t> out = ops::strides_of(shape);
+    for (int64_t& stride : out) stride *= elem_bytes;
+    return out;
+  }
+  const int64_t c = shape[1], row = shape[3] * c * elem_bytes;
+  return {shape[2] * row, elem_bytes, row, c * elem_bytes};
+}
+
+}  // namespace
+
+bool along_channels(const Layer& layer) {
+  const ops::Primitive primitive = layer.node().op().primitive;
+  return (primitive == ops::Primitive::concat || primitive == ops::Primitive::slice) &&
+         axis_of(layer) == layer.node().output()->rank() - 1;
+}
+
+int64_t slice_begin(const Layer& layer, const Bindings& bindings) {
+  const int64_t size = stored_shape(*layer.inputs[0], bindings)[static_cast<size_t>(axis_of(layer))];
+  const int64_t begin = layer.node().integer("start").evaluate(bindings);
+  return std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
+}
+
+std::vector<Copy> copies_of(const Layer& layer, const Network& network) {
+  const Bindings& bindings = network.bindings();
+  const auto axis = static_cast<size_t>(axis_of(layer));
+  const std::vector<int64_t> out = stored_shape(*layer.output, bindings);
+  const int64_t outer = product(out, 0, axis), inner = product(out, axis + 1, out.size()) * layer.elem;
+  const bool channels = along_channels(layer);
+  // Pixels may lie apart; along all other axes values are dense.
+  const auto pitch = [&](const ir::Value& value, int64_t size) {
+    return channels ? network.frame(value).pixel_bytes : size * inner;
+  };
+  // What was written into its place.
+  const auto lies_at = [](const Part& part, const Part& whole, int64_t offset) {
+    return part.frame == whole.frame && part.offset_bytes == whole.offset_bytes + offset;
+  };
+  const int64_t to_pitch = pitch(*layer.output, out[axis]);
+  std::vector<Copy> copies;
+  int64_t at = 0;
+  for (const ir::Value* input : layer.inputs) {
+    const int64_t size = stored_shape(*input, bindings)[axis];
+    if (layer.form == Form::slice) {
+      copies.push_back(
+          {input, outer, out[axis] * inner, slice_begin(layer, bindings) * inner, pitch(*input, size), 0, to_pitch});
+    } else if (size * outer > 0 && !lies_at(network.part(*input), network.part(*layer.output), at)) {
+      copies.push_back({input, outer, size * inner, 0, pitch(*input, size), at, to_pitch});
+    }
+    at += size * inner;
+  }
+  return copies;
+}
+
+std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t rows) {
+  const ir::Node& node = layer.node();
+  const ir::Value &x = *node.input(0), &y = *node.output();
+  std::vector<int64_t> in = evaluate(x.shape(), bindings), out = evaluate(y.shape(), bindings);
+  if (rows > 0) in[0] = out[0] = rows;
+  std::vector<Loops> steps;
+  if (node.attrs().contains("perm")) {
+    const std::vector<int64_t> perm = ops::per_axis(node.call(), "perm", in.size()),
+                               strides = logical_strides(in, layout_of(x), layer.elem);
+    Loops loops{out, {}, logical_strides(out, layout_of(y), layer.elem)};
+    for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
+    steps.push_back(std::move(loops));
+  } else if (in != out) {
+    if (layout_of(x) == Layout::nhwc)
+      steps.push_back(
+          {in, logical_strides(in, Layout::nhwc, layer.elem), logical_strides(in, Layout::plain, layer.elem)});
+    if (layout_of(y) == Layout::nhwc)
+      steps.push_back(
+          {out, logical_strides(out, Layout::plain, layer.elem), logical_strides(out, Layout::nhwc, layer.elem)});
+  }
+  // Steps that move nothing: all axes of more than one element keep their place.
+  std::erase_if(steps, [](const Loops& loops) {
+    for (size_t k = 0; k < loops.extents.size(); ++k) {
+      if (loops.extents[k] > 1 && loops.from[k] != loops.to[k]) return false;
+    }
+    return true;
+  });
+  return steps;
+}
+
+int64_t rows_that_stay(const Layer& layer, const Bindings& bindings) {
+  const ir::Node& node = layer.node();
+  const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings),
+                             out = evaluate(node.output()->shape(), bindings);
+  const bool stay = !in.empty() && !out.empty() && in[0] == out[0] &&
+                    (!node.attrs().contains("perm") || ops::per_axis(node.call(), "perm", in.size())[0] == 0);
+  return stay ? in[0] : 1;
+}
+
+}  // namespace hetnn::backends::npu

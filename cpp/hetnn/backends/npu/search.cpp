@@ -1,0 +1,561 @@
+// Costs of groups by closed forms, and the way through the boundaries between them.
+#include "hetnn/backends/npu/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "hetnn/backends/backend.h"
+#include "hetnn/backends/npu/rearrange.h"
+#include "hetnn/base/error.h"
+#include "hetnn/npu/timing.h"
+
+namespace hetnn::backends::npu {
+namespace {
+
+using hetnn::npu::Engine;
+using hetnn::npu::Spec;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr size_t kMostCascade = 40;  // layers
+constexpr size_t kMostStates = 12;   // that go on at one boundary
+constexpr int kMostInVain = 3;       // longer cascades that lead nowhere sooner than what is known
+constexpr int64_t kSteps_tried = 5;  // of a cascade, before it is steady
+constexpr double kTie = 0.1;         // of all engines' work: none hides the others' entirely
+
+double dma_cycles(const Spec& spec, double bytes, double transfers, bool store) {
+  // Of several transfers on their way only the first one's latency shows.
+  const double latency = spec.dma.max_outstanding > 1 ? 0
+                                                      : static_cast<double>(store ? spec.dram.write_latency_cycles
+                                                                                  : spec.dram.read_latency_cycles);
+  return bytes / spec.dram.bytes_per_cycle + latency * transfers;
+}
+
+// What a group takes of each engine, and what stays open at its ends.
+struct Cost {
+  double mac = 0, vector = 0, dma = 0, edges = 0;
+  double first_loads = 0;                   // of the edges: what must be there before anything is computed,
+  int64_t first_bytes = 0, used_bytes = 0;  // and could be loaded before; all that the group has in the scratchpad
+  double cycles() const {
+    const double most = std::max({mac, vector, dma});
+    return most + edges + kTie * (mac + vector + dma - most);
+  }
+};
+
+// What the group before leaves of the memory's time and of the scratchpad's room.
+struct Spare {
+  double dma = 0;
+  int64_t bytes = 0;
+
+  // How much of a group's first loads that hides.
+  double hides(const Cost& cost) const {
+    if (cost.first_loads <= 0) return 0;
+    const double room =
+        cost.first_bytes > bytes ? static_cast<double>(bytes) / static_cast<double>(cost.first_bytes) : 1;
+    // Some is in the way of other transfers.
+    constexpr double kMost = 0.8;
+    return std::min(dma, kMost * cost.first_loads * std::max(room, 0.0));
+  }
+  static Spare behind(const Cost& cost, int64_t budget) {
+    return {std::max(cost.cycles() - cost.dma, 0.0), budget - cost.used_bytes};
+  }
+};
+
+// A cascade as if no storage were at home: the rings that it needs, and what its loads and stores would take.
+struct Shape {
+  double mac = 0, vector = 0;
+  double steps = 1;
+  int64_t kept_bytes = 0;  // parameters
+  double kept_dma = 0;
+  struct Ring {
+    size_t storage;
+    int64_t bytes;
+  };
+  std::vector<Ring> rings;
+  struct Transfer {
+    size_t storage;
+    double dma;
+  };
+  std::vector<Transfer> transfers;
+};
+
+class Search {
+ public:
+  Search(const Spec& spec, const Network& network, int64_t capacity_bytes, const Schedule* packed)
+      : spec_(spec),
+        network_(network),
+        capacity_(capacity_bytes),
+        packed_(packed),
+        edges_seen_(network.layers().size() > 1 ? kEdgesSeen : 1),
+        budgets_(network.layers().size(), capacity_bytes) {}
+
+  // What fits group by group may not fit side by side: less is planned for such layers.
+  void leave_room(const std::vector<size_t>& layers) {
+    for (const size_t layer : layers) budgets_[layer] = budgets_[layer] * 7 / 8;
+  }
+
+  // The groups and homes; none where some layer does not fit.
+  std::optional<Schedule> run(bool resident) {
+    const size_t count = network_.layers().size();
+    boundaries_.assign(count + 1, {});
+    boundaries_[0].push_back({});
+    for (size_t first = 0; first < count; ++first) {
+      keep_best(boundaries_[first]);
+      for (size_t state = 0; state < boundaries_[first].size(); ++state) go_on(first, state, resident);
+    }
+    keep_best(boundaries_[count]);
+    if (boundaries_[count].empty()) return std::nullopt;
+    return schedule_of(0);
+  }
+
+  // The bytes of the smallest tile of a layer that does not fit even by itself.
+  std::optional<int64_t> missing_bytes(size_t at) {
+    Group group{.first = at};
+    int64_t needed = 0;
+    if (single(group, {}, capacity_, &needed)) return std::nullopt;
+    if (cascade(at, 1, {}, capacity_)) return std::nullopt;
+    return needed;
+  }
+
+ private:
+  struct State {
+    std::set<size_t> home;  // storages in the scratchpad that are still read
+    double cycles = 0;
+    Spare spare;
+    Group group;  // that led here, from the state of that number at its first layer's boundary
+    size_t from = 0;
+    std::vector<size_t> chosen;  // storages that the group brought home
+  };
+  struct Choice {
+    Group group;
+    Cost cost;
+  };
+
+  void go_on(size_t first, size_t from, bool resident) {
+    int in_vain = 0;
+    const Spare spare = boundaries_[first][from].spare;
+    for (size_t count = 1; first + count <= network_.layers().size(); ++count) {
+      if (count > 1 && (count > kMostCascade || !joins(first, count))) break;
+      const size_t end = first + count;
+      std::vector<size_t> fresh;
+      for (size_t k = 0; resident && k < network_.storages().size(); ++k) {
+        const Storage& storage = network_.storages()[k];
+        if (!storage.is_port && !storage.is_constant && storage.first >= first && storage.first < end &&
+            storage.last >= end && storage.bytes <= capacity_ * 3 / 4 && storage.bytes > 0)
+          fresh.push_back(k);
+      }
+      if (fresh.size() > 3) fresh.resize(3);
+      bool any = false;
+      double known = kNever, soonest = kNever;
+      for (const State& state : boundaries_[end]) known = std::min(known, state.cycles);
+      for (uint32_t bits = 0; bits < (1U << fresh.size()); ++bits) {
+        State next;
+        next.from = from;
+        next.home = boundaries_[first][from].home;
+        for (size_t k = 0; k < fresh.size(); ++k) {
+          if ((bits >> k & 1) != 0) next.chosen.push_back(fresh[k]);
+        }
+        next.home.insert(next.chosen.begin(), next.chosen.end());
+        int64_t budget = capacity_;
+        for (size_t k = first; k < end; ++k) budget = std::min(budget, budgets_[k]);
+        for (const size_t storage : next.home) budget -= aligned(network_.storages()[storage].bytes);
+        if (budget < 0) continue;
+        std::optional<Choice> choice = cascade(first, count, next.home, budget);
+        if (count == 1) {
+          Group group{.first = first};
+          const std::optional<Cost> cost = single(group, next.home, budget, nullptr);
+          if (cost &&
+              (!choice || cost->cycles() - spare.hides(*cost) < choice->cost.cycles() - spare.hides(choice->cost)))
+            choice = Choice{group, *cost};
+        }
+        if (!choice) continue;
+        any = true;
+        next.group = choice->group;
+        next.cycles = boundaries_[first][from].cycles + choice->cost.cycles() - spare.hides(choice->cost);
+        next.spare = Spare::behind(choice->cost, budget);
+        std::erase_if(next.home, [&](size_t storage) { return network_.storages()[storage].last < end; });
+        soonest = std::min(soonest, next.cycles);
+        boundaries_[end].push_back(std::move(next));
+      }
+      in_vain = soonest < known ? 0 : in_vain + 1;
+      if (count > 1 && (!any || in_vain > kMostInVain)) break;
+    }
+  }
+
+  static void keep_best(std::vector<State>& states) {
+    std::stable_sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.cycles < b.cycles; });
+    std::vector<State> out;
+    for (State& state : states) {
+      const bool known =
+          std::any_of(out.begin(), out.end(), [&](const State& better) { return better.home == state.home; });
+      if (!known && out.size() < kMostStates) out.push_back(std::move(state));
+    }
+    states = std::move(out);
+  }
+
+  Schedule schedule_of(size_t state) const {
+    Schedule out;
+    out.homes.resize(network_.storages().size());
+    for (size_t at = network_.layers().size(); at > 0;) {
+      const State& s = boundaries_[at][state];
+      for (const size_t storage : s.chosen) out.homes[storage].in_scratchpad = true;
+      out.groups.push_back(s.group);
+      state = s.from;
+      at = s.group.first;
+    }
+    std::reverse(out.groups.begin(), out.groups.end());
+    return out;
+  }
+
+  // Whether layers can be one cascade; of its first layers that was asked before.
+  bool joins(size_t first, size_t count) const {
+    const Group group{.first = first, .count = count, .rows = 1};
+    return network_.layers()[first].streams && why_no_group(network_, group).empty();
+  }
+
+  int64_t in_bursts(int64_t bytes) const {
+    const int64_t burst = std::max<int64_t>(spec_.dram.burst_bytes, 1);
+    return (bytes + burst - 1) / burst * burst;
+  }
+
+  const Shape* shape(size_t first, size_t count, int64_t rows, int64_t ahead) {
+    const auto key = std::tuple(first, count, rows, ahead);
+    if (const auto at = shapes_.find(key); at != shapes_.end()) return &at->second;
+    Shape out;
+    const Group group{.first = first, .count = count, .rows = rows, .ahead = ahead};
+    const std::vector<Home> nowhere(network_.storages().size());
+    const Stripes stripes = stripes_of(network_, nowhere, group, kSteps_tried);
+    for (const auto& [frame, ring_rows] : stripes.ring_rows) {
+      const Frame& f = network_.frames()[frame];
+      out.rings.push_back({f.storage, aligned(std::min(ring_rows, f.map.h) * f.map.w * f.pixel_bytes)});
+    }
+    // Rows of a steady step: the last that a layer or a load takes of those tried, but for the very last.
+    std::map<size_t, std::vector<int64_t>> steps;
+    struct Moved {
+      const ir::Value* value;
+      bool store;
+      int64_t rows = 0, bytes = 0;  // of the steps tried, with all of their bursts
+    };
+    std::vector<Moved> moved;
+    for (const Event& event : stripes.events) {
+      if (event.kind == Event::Kind::compute) {
+        steps[event.layer].push_back(event.count);
+        continue;
+      }
+      const bool store = event.kind == Event::Kind::store;
+      auto at = std::find_if(moved.begin(), moved.end(),
+                             [&](const Moved& m) { return m.value == event.value && m.store == store; });
+      if (at == moved.end()) at = moved.insert(at, {event.value, store});
+      const Map map = network_.map(*event.value);
+      const int64_t pixel = map.c * dtype_bytes(event.value->dtype()), pixels = event.count * map.w;
+      const bool dense = pixel == network_.frame(*event.value).pixel_bytes;
+      at->rows += event.count;
+      at->bytes += dense ? in_bursts(pixels * pixel) : pixels * in_bursts(pixel);
+    }
+    const Layer& last = network_.layers()[first + count - 1];
+    out.steps = static_cast<double>((last.out.h + rows - 1) / rows * last.out.n);
+    for (size_t k = first; k < first + count; ++k) {
+      const Layer& layer = network_.layers()[k];
+      const int64_t kept = layer.parameters().bytes;
+      out.kept_bytes += kept;
+      out.kept_dma += dma_cycles(spec_, static_cast<double>(kept), kept > 0 ? 1 : 0, false);
+      if (layer.form == Form::view || steps[k].empty()) continue;
+      const std::vector<int64_t>& counts = steps[k];
+      const int64_t steady = counts[counts.size() > 2 ? counts.size() - 2 : 0];
+      const double cycles =
+          static_cast<double>(layer.cycles(spec_, steady)) * std::floor(static_cast<double>(layer.out.h / steady)) +
+          static_cast<double>(layer.out.h % steady > 0 ? layer.cycles(spec_, layer.out.h % steady) : 0);
+      (layer.engine() == Engine::mac ? out.mac : out.vector) += cycles * static_cast<double>(layer.out.n);
+    }
+    for (const Moved& m : moved) {
+      const Map map = network_.map(*m.value);
+      const double bytes =
+          static_cast<double>(m.bytes) / static_cast<double>(m.rows) * static_cast<double>(map.n * map.h);
+      out.transfers.push_back({network_.frame(*m.value).storage, dma_cycles(spec_, bytes, out.steps, m.store)});
+    }
+    return &shapes_.emplace(key, std::move(out)).first->second;
+  }
+
+  std::optional<Choice> cascade(size_t first, size_t count, const std::set<size_t>& home, int64_t budget) {
+    if (!joins(first, count)) return std::nullopt;
+    for (size_t k = first; packed_ && k < first + count; ++k) {
+      if (!packs_whole(k)) return std::nullopt;
+    }
+    const Layer& last = network_.layers()[first + count - 1];
+    std::optional<Choice> best;
+    const auto consider = [&](int64_t rows, int64_t ahead) {
+      const Shape& s = *shape(first, count, rows, ahead);
+      int64_t bytes = s.kept_bytes;
+      for (const Shape::Ring& ring : s.rings) bytes += home.contains(ring.storage) ? 0 : ring.bytes;
+      if (bytes > budget) return false;
+      double moved = 0;
+      for (const Shape::Transfer& transfer : s.transfers) moved += home.contains(transfer.storage) ? 0 : transfer.dma;
+      Cost cost{.mac = s.mac, .vector = s.vector, .dma = moved + s.kept_dma};
+      // The first load and the last store are seen, and one engine's work where another waits for it.
+      cost.edges = edges_seen_ * moved / s.steps + std::min(s.mac, s.vector) / s.steps;
+      // What is kept is there before the first step.
+      cost.first_loads = s.kept_dma;
+      cost.first_bytes = s.kept_bytes;
+      cost.used_bytes = bytes;
+      cost.edges += cost.first_loads;
+      if (ahead == 0) cost.edges += moved;
+      const bool better = !best || cost.cycles() < best->cost.cycles();
+      if (better) best = Choice{{.first = first, .count = count, .rows = rows, .ahead = ahead}, cost};
+      return true;
+    };
+    int fits = 0, worse = 0;
+    double least = kNever;
+    int64_t& start = start_rows_[first];
+    if (count == 1 || start == 0) start = last.out.h;
+    int64_t rows = std::min(start, last.out.h);
+    for (;; rows = unit_rows((rows + 1) / 2)) {
+      if (consider(rows, 1)) {
+        if (fits == 0) start = rows;
+        ++fits;
+        worse = best->cost.cycles() < least ? 0 : worse + 1;
+        least = best->cost.cycles();
+      }
+      if (worse == 2 || rows == 1) break;
+    }
+    if (fits == 0) consider(1, 0);
+    return best;
+  }
+  // Rows as the engine computes them at once.
+  int64_t unit_rows(int64_t rows) const {
+    const int64_t unit = spec_.mac.kind == hetnn::npu::MacKind::dot_block ? spec_.mac.block_height : 1;
+    return rows > unit ? (rows + unit - 1) / unit * unit : rows;
+  }
+  bool packs_whole(size_t at) const {
+    const Layer& layer = network_.layers()[at];
+    if (layer.form != Form::product) return true;
+    const Group* group = packed_group(at);
+    return group->rows > 0 ||
+           (group->tile.filters == layer.product.out_c && group->tile.channels == layer.product.in_c);
+  }
+  const Group* packed_group(size_t at) const {
+    for (const Group& group : packed_->groups) {
+      if (group.first <= at && at < group.first + group.count) return &group;
+    }
+    return nullptr;
+  }
+
+  // A layer by itself, in tiles or copies.
+  std::optional<Cost> single(Group& group, const std::set<size_t>& home, int64_t budget, int64_t* needed_bytes) {
+    const Layer& layer = network_.layers()[group.first];
+    std::vector<Home> homes(network_.storages().size());
+    for (const size_t storage : home) homes[storage].in_scratchpad = true;
+    switch (layer.form) {
+      case Form::view:
+        return Cost();
+      case Form::product:
+      case Form::matrices:
+        return product(group, homes, budget, needed_bytes);
+      case Form::pool:
+      case Form::pair:
+      case Form::unary:
+        return pieces(group, homes, budget, needed_bytes);
+      default:
+        return moves(group, homes, budget, needed_bytes);
+    }
+  }
+
+  std::optional<Cost> product(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
+    const Layer& layer = network_.layers()[group.first];
+    const ProductShape shape = shape_at_home(network_, homes, layer);
+    // Budgets within a sixteenth are one.
+    const int64_t step = std::max<int64_t>(capacity_ / 16, 1), rounded = budget / step * step;
+    const auto key =
+        std::tuple(group.first, rounded > 0 ? rounded : budget,
+                   shape.input_stays + 2 * shape.output_stays + 4 * shape.addend_stays + 8 * shape.weights_stay);
+    auto at = tiles_.find(key);
+    if (at == tiles_.end()) {
+      int64_t needed = 0;
+      Tile kept;
+      if (packed_) {
+        kept = packed_group(group.first)->tile;
+        if (packed_group(group.first)->rows > 0)
+          kept = {.filters = layer.product.out_c, .channels = layer.product.in_c};
+      }
+      std::optional<Tile> tile = best_tile(spec_, shape, std::get<1>(key), needed, packed_ ? &kept : nullptr);
+      // At the least budget, all of it.
+      if (!tile && rounded != budget) tile = best_tile(spec_, shape, budget, needed, packed_ ? &kept : nullptr);
+      at = tiles_.emplace(key, std::pair(tile, needed)).first;
+    }
+    const auto& [tile, needed] = at->second;
+    if (needed_bytes) *needed_bytes = needed;
+    if (!tile) return std::nullopt;
+    group.tile = *tile;
+    int64_t bytes = 0;
+    for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+    if (bytes > budget) return std::nullopt;
+    const TileCost cost = cost_of(spec_, shape, *tile);
+    Cost out{.mac = cost.engine_cycles, .dma = cost.dma_cycles};
+    out.used_bytes = bytes;
+    if (tile->overlaps) {
+      out.first_loads = edges_seen_ * cost.edge_cycles;
+      out.first_bytes = bytes / 2;
+      out.edges = out.first_loads;
+    } else {
+      out.edges = std::min(cost.dma_cycles, cost.engine_cycles);
+    }
+    return out;
+  }
+
+  // Of vector work by itself, pieces of rows, then of columns or channels, that fit.
+  std::optional<Cost> pieces(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
+    const Layer& layer = network_.layers()[group.first];
+    const bool windowed = layer.form == Form::pool;
+    Tile tile{.rows = layer.out.h, .columns = layer.out.w, .filters = layer.out.c, .channels = layer.out.c};
+    const auto halve = [](int64_t& value) { value = (value + 1) / 2; };
+    for (;;) {
+      for (const bool overlaps : {true, false}) {
+        tile.overlaps = overlaps;
+        group.tile = tile;
+        int64_t bytes = 0;
+        for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+        if (needed_bytes) *needed_bytes = bytes;
+        if (bytes > budget) continue;
+        Cost out{.vector = static_cast<double>(layer.cycles(spec_, layer.out.h) * layer.out.n)};
+        out.used_bytes = bytes;
+        const int64_t pixel = tile.channels * layer.elem;
+        const bool whole = tile.channels == layer.out.c;
+        const auto moved = [&](const ir::Value& value, bool store) {
+          if (homes[network_.frame(value).storage].in_scratchpad) return;
+          const Map map = network_.map(value);
+          const auto run = static_cast<double>(whole ? pixel : in_bursts(pixel));
+          const double parts = std::ceil(static_cast<double>(map.c) / static_cast<double>(tile.channels));
+          out.dma += dma_cycles(spec_, run * parts * static_cast<double>(map.n * map.h * map.w),
+                                static_cast<double>(layer.out.h) / static_cast<double>(tile.rows), store);
+        };
+        for (const ir::Value* input : layer.inputs) moved(*input, false);
+        moved(*layer.output, true);
+        const double steps = std::ceil(static_cast<double>(layer.out.h) / static_cast<double>(tile.rows)) *
+                             std::ceil(static_cast<double>(layer.out.c) / static_cast<double>(tile.channels)) *
+                             static_cast<double>(layer.out.n);
+        out.edges = overlaps ? out.dma / steps : std::min(out.dma, out.vector);
+        return out;
+      }
+      if (tile.rows > 1)
+        halve(tile.rows);
+      else if (windowed && tile.channels > 1)
+        halve(tile.channels);
+      else if (!windowed && tile.columns > 1)
+        halve(tile.columns);
+      else
+        return std::nullopt;
+    }
+  }
+
+  std::optional<Cost> moves(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
+    const Layer& layer = network_.layers()[group.first];
+    const auto at_home = [&](const ir::Value& value) { return homes[network_.frame(value).storage].in_scratchpad; };
+    Cost out;
+    if (layer.form == Form::rearrange) {
+      group.tile.rows = rows_that_stay(layer, network_.bindings());
+    } else {
+      // Here rows are bytes: as many runs as fit, at best all of the longest copy.
+      group.tile.rows = 0;
+      for (const Copy& copy : copies_of(layer, network_)) {
+        group.tile.rows = std::max(group.tile.rows, copy.runs * copy.run_bytes);
+        const double bytes = static_cast<double>(copy.runs * copy.run_bytes);
+        if (!at_home(*copy.from)) out.dma += dma_cycles(spec_, bytes, 1, false);
+        if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, bytes, 1, true);
+        if (at_home(*copy.from) && at_home(*layer.output))
+          out.vector +=
+              static_cast<double>(hetnn::npu::vector_cycles(spec_, bytes / static_cast<double>(layer.elem), 1));
+      }
+    }
+    int64_t least = 1;
+    if (layer.form != Form::rearrange) {
+      for (const Copy& copy : copies_of(layer, network_)) least = std::max(least, copy.run_bytes);
+    } else {
+      const double bytes = static_cast<double>(layer.out.elems() * layer.elem);
+      if (!at_home(*layer.inputs[0])) out.dma += dma_cycles(spec_, bytes, 1, false);
+      if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, bytes, 1, true);
+      const auto steps = static_cast<double>(moves_of(layer, network_.bindings(), 0).size());
+      out.vector += steps * static_cast<double>(layer.cycles(spec_, layer.out.h * layer.out.n));
+      out.edges = std::min(out.dma, out.vector);
+    }
+    for (;; group.tile.rows = std::max((group.tile.rows + 1) / 2, least)) {
+      for (const bool overlaps : {true, false}) {
+        group.tile.overlaps = overlaps;
+        int64_t bytes = 0;
+        for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+        if (needed_bytes) *needed_bytes = bytes;
+        if (bytes <= budget) return out;
+      }
+      if (group.tile.rows <= least) return std::nullopt;
+    }
+  }
+
+  const Spec& spec_;
+  const Network& network_;
+  const int64_t capacity_;
+  const Schedule* const packed_;
+  const double edges_seen_;       // the share of them that no neighbour hides
+  std::vector<int64_t> budgets_;  // of each layer
+  std::vector<std::vector<State>> boundaries_;
+  std::map<std::tuple<size_t, size_t, int64_t, int64_t>, Shape> shapes_;
+  std::map<std::tuple<size_t, int64_t, int>, std::pair<std::optional<Tile>, int64_t>> tiles_;
+  std::map<size_t, int64_t> start_rows_;
+};
+
+[[noreturn]] void does_not_fit(const Spec& spec, const ir::Node& node, int64_t needed_bytes) {
+  const std::string where = ops::to_string(node.loc());
+  throw NodeDoesNotFit(
+      text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec.name, " has ",
+           spec.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",
+           where.empty() ? "" : "\n  at " + where),
+      std::string(node.name()));
+}
+
+void give_buffers(const Network& network, Schedule& schedule) {
+  for (Group& group : schedule.groups) group.buffers = buffers_of(network, schedule.homes, group);
+}
+
+}  // namespace
+
+Schedule find_schedule(const Spec& spec, const Network& network, const Schedule* packed) {
+  const int64_t capacity = spec.scratchpad().bytes;
+  Search search(spec, network, capacity, packed);
+  constexpr int kMostRounds = 12;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::optional<Schedule> out = search.run(true);
+    if (!out) break;
+    give_buffers(network, *out);
+    const std::vector<size_t> crowded = place(spec, network, *out);
+    if (crowded.empty()) return *out;
+    search.leave_room(crowded);
+  }
+  Search alone(spec, network, capacity, packed);
+  if (std::optional<Schedule> out = alone.run(false)) {
+    give_buffers(network, *out);
+    if (place(spec, network, *out).empty()) return *out;
+  }
+  if (packed) return find_schedule(spec, network);
+  for (size_t k = 0; k < network.layers().size(); ++k) {
+    if (const std::optional<int64_t> bytes = alone.missing_bytes(k))
+      does_not_fit(spec, network.layers()[k].node(), *bytes);
+  }
+  HETNN_ASSERT(false, "every layer fits by itself, and none beside nothing");
+  return {};
+}
+
+int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
+  double mac = 0, vector = 0, bytes = 0;
+  for (const Layer& layer : network.layers()) {
+    const double cycles = static_cast<double>(layer.cycles(spec, layer.out.h)) *
+                          static_cast<double>(layer.form == Form::matrices ? layer.product.batch : layer.out.n);
+    (layer.engine() == Engine::mac ? mac : vector) += layer.form == Form::rearrange ? 0 : cycles;
+    bytes += static_cast<double>(layer.parameters().bytes);
+  }
+  for (const Storage& storage : network.storages()) {
+    if (storage.is_port || storage.is_constant) bytes += static_cast<double>(storage.bytes);
+  }
+  return static_cast<int64_t>(std::ceil(std::max({mac, vector, bytes / spec.dram.bytes_per_cycle})));
+}
+
+}  // namespace hetnn::backends::npu

@@ -1,0 +1,21 @@
+// The schedule that takes least of those tried.
+#pragma once
+
+#include <cstdint>
+
+#include "hetnn/backends/npu/schedule.h"
+#include "hetnn/npu/spec.h"
+
+namespace hetnn::backends::npu {
+
+/// Cuts the layers into groups and decides which storages stay in the scratchpad between them: from boundary to
+/// boundary, of all ways to the same storages only the cheapest goes on (after partial mappings, arXiv 2602.15166).
+/// `packed`: the schedule of the same network at other sizes, whose filters and channels are kept where that fits, so
+/// that packed weights are shared. Throws NodeDoesNotFit for a layer of which no tile fits.
+Schedule find_schedule(const hetnn::npu::Spec& spec, const Network& network, const Schedule* packed = nullptr);
+
+/// No schedule takes less: the larger of what each engine computes, every layer at its best tile, and of what the
+/// memory hands over, constants, inputs and outputs once.
+int64_t lower_bound_cycles(const hetnn::npu::Spec& spec, const Network& network);
+
+}  // namespace hetnn::backends::npu

@@ -277,7 +277,7 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
       const auto steps = static_cast<int64_t>(moves_of(layer, network.bindings(), 0).size());
       const bool from = in_scratchpad(network, homes, *layer.inputs[0]),
                  to = in_scratchpad(network, homes, *layer.output);
-      if (!(from && to && steps < 2)) add(Use::moved, at, bytes, steps == 0 ? depth * 2 : depth * 2);
+      if (!(from && to && steps < 2)) add(Use::moved, at, bytes, 2 * depth);
       break;
     }
     case Form::view:

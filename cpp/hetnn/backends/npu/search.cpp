@@ -256,7 +256,8 @@ class Search {
       at->bytes += dense ? in_bursts(pixels * pixel) : pixels * in_bursts(pixel);
     }
     const Layer& last = network_.layers()[first + count - 1];
-    out.steps = static_cast<double>((last.out.h + rows - 1) / rows * last.out.n);
+    const int64_t count_of_steps = (last.out.h + rows - 1) / rows * last.out.n;
+    out.steps = static_cast<double>(count_of_steps);
     for (size_t k = first; k < first + count; ++k) {
       const Layer& layer = network_.layers()[k];
       const int64_t kept = layer.parameters().bytes;
@@ -264,9 +265,9 @@ class Search {
       out.kept_dma += dma_cycles(spec_, static_cast<double>(kept), kept > 0 ? 1 : 0, false);
       if (layer.form == Form::view || steps[k].empty()) continue;
       const std::vector<int64_t>& counts = steps[k];
-      const int64_t steady = counts[counts.size() > 2 ? counts.size() - 2 : 0];
+      const int64_t steady = counts[counts.size() > 2 ? counts.size() - 2 : 0], whole = layer.out.h / steady;
       const double cycles =
-          static_cast<double>(layer.cycles(spec_, steady)) * std::floor(static_cast<double>(layer.out.h / steady)) +
+          static_cast<double>(layer.cycles(spec_, steady)) * static_cast<double>(whole) +
           static_cast<double>(layer.out.h % steady > 0 ? layer.cycles(spec_, layer.out.h % steady) : 0);
       (layer.engine() == Engine::mac ? out.mac : out.vector) += cycles * static_cast<double>(layer.out.n);
     }

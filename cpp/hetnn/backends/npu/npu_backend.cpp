@@ -67,8 +67,10 @@ class NpuBackend final : public Backend {
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
     // A rounding that a model states is kept on every device; one scale in and out needs none.
     const auto stated = node.attrs().find(ops::kQuantRounding);
-    const bool scales = node.inputs().size() > 1 || node.input(0)->type().quant != node.output()->type().quant;
-    if (stated != node.attrs().end() && scales) {
+    const auto scales = [&] {
+      return node.inputs().size() > 1 || node.input(0)->type().quant != node.output()->type().quant;
+    };
+    if (stated != node.attrs().end() && scales()) {
       const std::string& asked = std::get<std::string>(stated->second);
       const auto* own =
           std::ranges::find(kRoundings, spec_.numerics.rounding, [](const auto& each) { return each.first; });
@@ -153,7 +155,7 @@ class NpuBackend final : public Backend {
     for (const ir::Node* node : copy.nodes()) {
       if (node->subgraph != 0) outputs.insert(node->inputs().begin(), node->inputs().end());
     }
-    if (layers.empty()) return {};
+    if (layers.empty() || layers.size() > npu::kMostLayersSearched) return {};
     const npu::Network network(layers, outputs, copy.inputs(), bindings);
     const npu::Schedule schedule = npu::find_schedule(spec_, network);
     npu::Packer packer(spec_, nullptr);

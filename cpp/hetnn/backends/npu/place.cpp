@@ -27,7 +27,8 @@ int64_t widest_run(const Network& network, const std::vector<Home>& homes, const
 
 class Placer {
   static constexpr int kMostRounds = 8;
-  static constexpr int64_t kEarliest = 6;  // groups before its own
+  static constexpr size_t kMostSideBySide = 1500;  // groups
+  static constexpr int64_t kEarliest = 6;          // groups before its own
 
  public:
   Placer(int64_t capacity_bytes, const Network& network, Schedule& schedule)
@@ -40,6 +41,7 @@ class Placer {
   // The layers of crowded groups; none where everything has its place.
   std::vector<size_t> run() {
     place_arena();
+    if (schedule_.groups.size() > kMostSideBySide) return one_after_another();
     collect();
     // What transfers may fill early and empty late has room beside its neighbours, as far as there is some.
     trim();
@@ -182,6 +184,20 @@ class Placer {
       }
     }
     return some;
+  }
+
+  // Of very many groups each has the scratchpad for itself; nothing stays in it.
+  std::vector<size_t> one_after_another() {
+    std::vector<size_t> crowded;
+    for (Group& group : schedule_.groups) {
+      int64_t at = 0;
+      for (Buffer& buffer : group.buffers) {
+        buffer.offset_bytes = at;
+        at = aligned(at + buffer.total_bytes());
+      }
+      if (at > aligned(capacity_)) crowded.push_back(group.first);
+    }
+    return crowded;
   }
 
   void assign(const std::vector<int64_t>& offsets) {

@@ -90,7 +90,15 @@ class Search {
         capacity_(capacity_bytes),
         packed_(packed),
         edges_seen_(network.layers().size() > 1 ? kEdgesSeen : 1),
-        budgets_(network.layers().size(), capacity_bytes) {}
+        budgets_(network.layers().size(), capacity_bytes),
+        begun_(network.layers().size()),
+        nowhere_(network.storages().size()),
+        homes_(network.storages().size()) {
+    for (size_t k = 0; k < network.storages().size(); ++k) {
+      const Storage& storage = network.storages()[k];
+      if (!storage.is_port && !storage.is_constant && storage.bytes > 0) begun_[storage.first].push_back(k);
+    }
+  }
 
   // What fits group by group may not fit side by side: less is planned for such layers.
   void leave_room(const std::vector<size_t>& layers) {
@@ -138,14 +146,14 @@ class Search {
     int in_vain = 0;
     const Spare spare = boundaries_[first][from].spare;
     for (size_t count = 1; first + count <= network_.layers().size(); ++count) {
-      if (count > 1 && (count > kMostCascade || !joins(first, count))) break;
+      if (count > 1 && (!resident || count > kMostCascade || !joins(first, count))) break;
       const size_t end = first + count;
       std::vector<size_t> fresh;
-      for (size_t k = 0; resident && k < network_.storages().size(); ++k) {
-        const Storage& storage = network_.storages()[k];
-        if (!storage.is_port && !storage.is_constant && storage.first >= first && storage.first < end &&
-            storage.last >= end && storage.bytes <= capacity_ * 3 / 4 && storage.bytes > 0)
-          fresh.push_back(k);
+      for (size_t layer = first; resident && layer < end; ++layer) {
+        for (const size_t k : begun_[layer]) {
+          const Storage& storage = network_.storages()[k];
+          if (storage.last >= end && storage.bytes <= capacity_ * 3 / 4) fresh.push_back(k);
+        }
       }
       if (fresh.size() > 3) fresh.resize(3);
       bool any = false;
@@ -226,8 +234,7 @@ class Search {
     if (const auto at = shapes_.find(key); at != shapes_.end()) return &at->second;
     Shape out;
     const Group group{.first = first, .count = count, .rows = rows, .ahead = ahead};
-    const std::vector<Home> nowhere(network_.storages().size());
-    const Stripes stripes = stripes_of(network_, nowhere, group, kSteps_tried);
+    const Stripes stripes = stripes_of(network_, nowhere_, group, kSteps_tried);
     for (const auto& [frame, ring_rows] : stripes.ring_rows) {
       const Frame& f = network_.frames()[frame];
       out.rings.push_back({f.storage, aligned(std::min(ring_rows, f.map.h) * f.map.w * f.pixel_bytes)});
@@ -345,21 +352,24 @@ class Search {
 
   // A layer by itself, in tiles or copies.
   std::optional<Cost> single(Group& group, const std::set<size_t>& home, int64_t budget, int64_t* needed_bytes) {
-    const Layer& layer = network_.layers()[group.first];
-    std::vector<Home> homes(network_.storages().size());
-    for (const size_t storage : home) homes[storage].in_scratchpad = true;
-    switch (layer.form) {
+    for (const size_t storage : home) homes_[storage].in_scratchpad = true;
+    const std::optional<Cost> out = single(group, budget, needed_bytes);
+    for (const size_t storage : home) homes_[storage].in_scratchpad = false;
+    return out;
+  }
+  std::optional<Cost> single(Group& group, int64_t budget, int64_t* needed_bytes) {
+    switch (network_.layers()[group.first].form) {
       case Form::view:
         return Cost();
       case Form::product:
       case Form::matrices:
-        return product(group, homes, budget, needed_bytes);
+        return product(group, homes_, budget, needed_bytes);
       case Form::pool:
       case Form::pair:
       case Form::unary:
-        return pieces(group, homes, budget, needed_bytes);
+        return pieces(group, homes_, budget, needed_bytes);
       default:
-        return moves(group, homes, budget, needed_bytes);
+        return moves(group, homes_, budget, needed_bytes);
     }
   }
 
@@ -496,8 +506,11 @@ class Search {
   const Network& network_;
   const int64_t capacity_;
   const Schedule* const packed_;
-  const double edges_seen_;       // the share of them that no neighbour hides
-  std::vector<int64_t> budgets_;  // of each layer
+  const double edges_seen_;                 // the share of them that no neighbour hides
+  std::vector<int64_t> budgets_;            // of each layer
+  std::vector<std::vector<size_t>> begun_;  // storages that may stay, by the layer that writes them first
+  const std::vector<Home> nowhere_;         // no storage is at home in the scratchpad
+  std::vector<Home> homes_;                 // of the layer that is asked about
   std::vector<std::vector<State>> boundaries_;
   std::map<std::tuple<size_t, size_t, int64_t, int64_t>, Shape> shapes_;
   std::map<std::tuple<size_t, int64_t, int>, std::pair<std::optional<Tile>, int64_t>> tiles_;
@@ -523,7 +536,7 @@ Schedule find_schedule(const Spec& spec, const Network& network, const Schedule*
   const int64_t capacity = spec.scratchpad().bytes;
   Search search(spec, network, capacity, packed);
   constexpr int kMostRounds = 12;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostRounds && network.layers().size() <= kMostLayersSearched; ++round) {
     std::optional<Schedule> out = search.run(true);
     if (!out) break;
     give_buffers(network, *out);

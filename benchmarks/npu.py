@@ -3,7 +3,7 @@
     python benchmarks/npu.py [--networks resnet18,mobilenet_v2] [--sheets relu-only,embedded] [--json FILE]
 
 Networks are quantized to int8 here, with random weights. `bound` is the larger of what each engine computes, every
-layer at its best tile, and of what the memory hands over: constants, inputs and outputs once. `needed` are those bytes.
+layer at its best tile, and of what the memory hands over: constants, inputs and outputs once.
 `embedded` is a machine of 256 multipliers, 384 KiB and 3.75 bytes a cycle, as an Ethos-U65-256 beside a slow memory;
 `embedded-1m` has 1 MiB, `embedded-16k` 16 KiB.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python")]
@@ -58,23 +58,6 @@ def super_resolution() -> nets.Case:
     return nn.Sequential(*layers).eval(), (torch.randn(1, 1, 256, 256),)
 
 
-class PReLUs(nn.Module):
-    """Six convolutions with a slope a channel, or with ReLU."""
-
-    def __init__(self, slope: float | None) -> None:
-        super().__init__()
-        sizes = [(3, 32), (32, 32), (32, 64), (64, 64), (64, 64), (64, 32)]
-        layers: list[nn.Module] = []
-        for channels, filters in sizes:
-            layers.append(nn.Conv2d(channels, filters, 3, padding=1))
-            layers.append(nn.ReLU() if slope is None else nn.PReLU(filters, slope))
-        self.layers = nn.Sequential(*layers)
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.layers(x)
-        return out
-
-
 NETWORKS: dict[str, Callable[[], nets.Case]] = {
     "resnet18": lambda: nets.vision("resnet18"),
     "resnet50": lambda: nets.vision("resnet50"),
@@ -102,7 +85,6 @@ def measure(graph: Any, spec: dict[str, Any], folder: Path) -> dict[str, Any]:
     began = time.perf_counter()
     executable = hetnn.compile(graph, {"name": spec["name"], "devices": devices}, tune=False)
     seconds = time.perf_counter() - began
-    report = executable.report(format="dict")
     path = str(folder / "model.hetnn")
     executable.save(path)
     timed = _core.simulate_model(path)
@@ -113,10 +95,6 @@ def measure(graph: Any, spec: dict[str, Any], folder: Path) -> dict[str, Any]:
         "ratio": timed["total_cycles"] / max(timed["lower_bound_cycles"], 1),
         "moved": sum(layer["dma_bytes"] for layer in layers),
         "subgraphs": len(timed["subgraphs"]),
-        "share": sum(row["macs"] for row in report["devices"] if row["device"] != "cpu")
-        / max(sum(row["macs"] for row in report["devices"]), 1)
-        if "devices" in report
-        else float("nan"),
         "compile_s": seconds,
     }
 

@@ -1,6 +1,7 @@
 // What an instruction reads and writes in the scratchpad: one row of the instruction table, from its fields alone.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,28 @@ struct Access {
   bool empty() const { return bytes <= 0 || inner <= 0 || outer <= 0; }
   Wide end() const { return addr + (outer - 1) * outer_pitch + (inner - 1) * inner_pitch + bytes; }
 };
+
+/// Calls f(begin, end) for each run of bytes of an access that is known to fit. Runs that touch each other are one; of
+/// more than `most_runs` all bytes between them count.
+template <typename F>
+void for_each_run(const Access& access, Wide most_runs, F f) {
+  Wide bytes = access.bytes, inner = access.inner, outer = access.outer;
+  if (inner == 1 || access.inner_pitch <= bytes) {
+    bytes += (inner - 1) * access.inner_pitch;
+    inner = 1;
+  }
+  if (inner == 1 && (outer == 1 || access.outer_pitch <= bytes)) {
+    bytes += (outer - 1) * access.outer_pitch;
+    outer = 1;
+  }
+  if (inner * outer > most_runs) return f(static_cast<int64_t>(access.addr), static_cast<int64_t>(access.end()));
+  for (Wide o = 0; o < outer; ++o) {
+    for (Wide i = 0; i < inner; ++i) {
+      const Wide begin = access.addr + o * access.outer_pitch + i * access.inner_pitch;
+      f(static_cast<int64_t>(begin), static_cast<int64_t>(begin + bytes));
+    }
+  }
+}
 
 /// All of an instruction, none of it empty; what it writes it may read before. A loop over elements that lie apart
 /// counts with what lies between them.

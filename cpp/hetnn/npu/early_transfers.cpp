@@ -50,28 +50,6 @@ class Hazards {
   Stamps stamps_ = {{0, {}}};
 };
 
-void touch(Hazards& scratchpad, const Access& access, size_t id, std::vector<size_t>& before) {
-  Wide bytes = access.bytes, inner = access.inner, outer = access.outer;
-  if (inner == 1 || access.inner_pitch <= bytes) {
-    bytes += (inner - 1) * access.inner_pitch;
-    inner = 1;
-  }
-  if (inner == 1 && (outer == 1 || access.outer_pitch <= bytes)) {
-    bytes += (outer - 1) * access.outer_pitch;
-    outer = 1;
-  }
-  const auto run = [&](Wide begin, Wide end) {
-    scratchpad.touch(static_cast<int64_t>(begin), static_cast<int64_t>(end), access.writes, id, before);
-  };
-  if (inner * outer > kMostRuns) return run(access.addr, access.end());
-  for (Wide o = 0; o < outer; ++o) {
-    for (Wide i = 0; i < inner; ++i) {
-      const Wide begin = access.addr + o * access.outer_pitch + i * access.inner_pitch;
-      run(begin, begin + bytes);
-    }
-  }
-}
-
 template <typename I>
 void touch_arena(Hazards& arena, const I& i, bool writes, size_t id, std::vector<size_t>& before) {
   if (i.region != static_cast<int64_t>(Region::arena) || i.size0 * i.size1 * i.size2 == 0) return;
@@ -92,7 +70,10 @@ std::vector<size_t> early_transfers(const Spec& spec, std::span<const Instructio
     HETNN_ASSERT(engine != Engine::none, "a stream without tokens");
     queues[static_cast<size_t>(engine)].push_back(k);
     costs[k] = cost_of(spec, instructions[k]);
-    for (const Access& access : accesses_of(instructions[k])) touch(scratchpad, access, k, before[k]);
+    for (const Access& access : accesses_of(instructions[k])) {
+      for_each_run(access, kMostRuns,
+                   [&](int64_t begin, int64_t end) { scratchpad.touch(begin, end, access.writes, k, before[k]); });
+    }
     if (const auto* load = std::get_if<DmaLoad>(&instructions[k])) touch_arena(arena, *load, false, k, before[k]);
     if (const auto* store = std::get_if<DmaStore>(&instructions[k])) touch_arena(arena, *store, true, k, before[k]);
     std::sort(before[k].begin(), before[k].end());

@@ -38,30 +38,9 @@ void Touched::touch_run(int64_t begin, int64_t end, bool writes, size_t engine, 
 Finished Touched::touch(std::span<const Access> accesses, Engine engine, int64_t index) {
   Finished needed = {};
   for (const Access& access : accesses) {
-    const auto run = [&](Wide begin, Wide end) {
-      touch_run(static_cast<int64_t>(begin), static_cast<int64_t>(end), access.writes, static_cast<size_t>(engine),
-                index, needed);
-    };
-    // Runs that touch each other are one.
-    Wide bytes = access.bytes, inner = access.inner, outer = access.outer;
-    if (inner == 1 || access.inner_pitch <= bytes) {
-      bytes += (inner - 1) * access.inner_pitch;
-      inner = 1;
-    }
-    if (inner == 1 && (outer == 1 || access.outer_pitch <= bytes)) {
-      bytes += (outer - 1) * access.outer_pitch;
-      outer = 1;
-    }
-    if (inner * outer > kMostRuns) {
-      run(access.addr, access.end());
-      continue;
-    }
-    for (Wide o = 0; o < outer; ++o) {
-      for (Wide i = 0; i < inner; ++i) {
-        const Wide begin = access.addr + o * access.outer_pitch + i * access.inner_pitch;
-        run(begin, begin + bytes);
-      }
-    }
+    for_each_run(access, kMostRuns, [&](int64_t begin, int64_t end) {
+      touch_run(begin, end, access.writes, static_cast<size_t>(engine), index, needed);
+    });
   }
   needed[static_cast<size_t>(engine)] = 0;
   return needed;

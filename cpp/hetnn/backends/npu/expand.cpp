@@ -63,7 +63,7 @@ class Expander {
 
  private:
   const Layer& layer() const { return network_.layers()[layer_]; }
-  bool is_home(const ir::Value& value) const { return home(value).in_scratchpad; }
+  bool is_home(const ir::Value& value) const { return npu::is_home(network_, schedule_.homes, value); }
   const Home& home(const ir::Value& value) const { return schedule_.homes[network_.frame(value).storage]; }
   int64_t elem(const ir::Value& value) const { return dtype_bytes(value.dtype()); }
 

@@ -11,24 +11,19 @@
 namespace hetnn::backends::npu {
 namespace {
 
-bool in_scratchpad(const Network& network, const std::vector<Home>& homes, const ir::Value& value) {
-  return homes[network.frame(value).storage].in_scratchpad;
-}
-
 // Whether some copy goes from DRAM to DRAM, by way of the scratchpad.
 int64_t widest_run(const Network& network, const std::vector<Home>& homes, const Layer& layer) {
   int64_t out = 0;
-  if (in_scratchpad(network, homes, *layer.output)) return 0;
+  if (is_home(network, homes, *layer.output)) return 0;
   for (const Copy& copy : copies_of(layer, network)) {
-    if (!in_scratchpad(network, homes, *copy.from)) out = std::max(out, copy.run_bytes);
+    if (!is_home(network, homes, *copy.from)) out = std::max(out, copy.run_bytes);
   }
   return out;
 }
 
 class Placer {
   static constexpr int kMostRounds = 8;
-  static constexpr size_t kMostSideBySide = 1500;  // groups
-  static constexpr int64_t kEarliest = 6;          // groups before its own
+  static constexpr int64_t kEarliest = 6;  // groups before its own
 
  public:
   Placer(int64_t capacity_bytes, const Network& network, Schedule& schedule)
@@ -41,7 +36,7 @@ class Placer {
   // The layers of crowded groups; none where everything has its place.
   std::vector<size_t> run() {
     place_arena();
-    if (schedule_.groups.size() > kMostSideBySide) return one_after_another();
+    if (network_.layers().size() > kMostLayersSearched) return one_after_another();
     collect();
     // What transfers may fill early and empty late has room beside its neighbours, as far as there is some.
     trim();
@@ -231,10 +226,10 @@ bool is_inside(const Storage& storage, const Group& group) {
 
 ProductShape shape_at_home(const Network& network, const std::vector<Home>& homes, const Layer& layer) {
   ProductShape out = layer.product;
-  out.input_stays = in_scratchpad(network, homes, *layer.inputs[0]);
-  out.output_stays = in_scratchpad(network, homes, *layer.output);
-  out.addend_stays = layer.addend() && in_scratchpad(network, homes, *layer.addend());
-  out.weights_stay = layer.form == Form::matrices && in_scratchpad(network, homes, *layer.inputs[1]);
+  out.input_stays = is_home(network, homes, *layer.inputs[0]);
+  out.output_stays = is_home(network, homes, *layer.output);
+  out.addend_stays = layer.addend() && is_home(network, homes, *layer.addend());
+  out.weights_stay = layer.form == Form::matrices && is_home(network, homes, *layer.inputs[1]);
   return out;
 }
 
@@ -274,12 +269,12 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
       const int64_t rows = windowed ? layer.window[0].most_elements(t.rows, layer.in.h) : t.rows;
       const int64_t columns = windowed ? layer.in.w : t.columns;
       int64_t operands = 0;
-      for (const ir::Value* input : layer.inputs) operands += !in_scratchpad(network, homes, *input);
+      for (const ir::Value* input : layer.inputs) operands += !is_home(network, homes, *input);
       // Operands take turns; one that lies at home leaves its turn empty.
       if (operands > 0)
         add(Use::input, at, aligned(rows * columns * t.channels * layer.elem),
             depth * static_cast<int64_t>(layer.inputs.size()));
-      if (!in_scratchpad(network, homes, *layer.output))
+      if (!is_home(network, homes, *layer.output))
         add(Use::output, at, aligned(t.rows * t.columns * t.channels * layer.elem), depth);
       break;
     }
@@ -291,8 +286,7 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
       const int64_t rows = rows_that_stay(layer, network.bindings());
       const int64_t bytes = aligned(layer.out.elems() * layer.elem / rows * std::min(t.rows, rows));
       const auto steps = static_cast<int64_t>(moves_of(layer, network.bindings(), 0).size());
-      const bool from = in_scratchpad(network, homes, *layer.inputs[0]),
-                 to = in_scratchpad(network, homes, *layer.output);
+      const bool from = is_home(network, homes, *layer.inputs[0]), to = is_home(network, homes, *layer.output);
       if (!(from && to && steps < 2)) add(Use::moved, at, bytes, 2 * depth);
       break;
     }

@@ -22,6 +22,14 @@ struct Home {
   int64_t offset_bytes = 0;  // in the arena or the scratchpad; of constants unused
 };
 
+/// Whether a value lies in the scratchpad between groups.
+inline bool is_home(const Network& network, const std::vector<Home>& homes, const ir::Value& value) {
+  return homes[network.frame(value).storage].in_scratchpad;
+}
+
+/// More layers than these are not searched: every one is a group of its own, with the scratchpad for itself.
+inline constexpr size_t kMostLayersSearched = 1500;
+
 /// What a piece of the scratchpad is for while a group runs.
 enum class Use : uint8_t { parameters, ring, input, output, sums, moved };
 std::string_view use_name(Use use);

@@ -89,8 +89,6 @@ class Reader {
     for (const Line& line : lines) {
       if (line.word == "value")
         value(line);
-      else if (line.word == "arena")
-        line.know({"bytes"});
       else if (line.word == "cascade" || line.word == "tiled")
         group(line);
       else if (line.word == "layer")

@@ -434,7 +434,7 @@ class Search {
         const int64_t pixel = tile.channels * layer.elem;
         const bool whole = tile.channels == layer.out.c;
         const auto moved = [&](const ir::Value& value, bool store) {
-          if (homes[network_.frame(value).storage].in_scratchpad) return;
+          if (is_home(network_, homes, value)) return;
           const Map map = network_.map(value);
           const auto run = static_cast<double>(whole ? pixel : in_bursts(pixel));
           const double parts = std::ceil(static_cast<double>(map.c) / static_cast<double>(tile.channels));
@@ -462,7 +462,7 @@ class Search {
 
   std::optional<Cost> moves(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
     const Layer& layer = network_.layers()[group.first];
-    const auto at_home = [&](const ir::Value& value) { return homes[network_.frame(value).storage].in_scratchpad; };
+    const auto at_home = [&](const ir::Value& value) { return is_home(network_, homes, value); };
     Cost out;
     if (layer.form == Form::rearrange) {
       group.tile.rows = rows_that_stay(layer, network_.bindings());

@@ -8,9 +8,6 @@
 
 namespace hetnn::backends::npu {
 
-/// Of more layers every one is a group of its own, and nothing stays in the scratchpad between them.
-inline constexpr size_t kMostLayersSearched = 1500;
-
 /// Cuts the layers into groups and decides which storages stay in the scratchpad between them: from boundary to
 /// boundary, of all ways to the same storages only the cheapest goes on (after partial mappings, arXiv 2602.15166).
 /// `packed`: the schedule of the same network at other sizes, whose filters and channels are kept where that fits, so

@@ -58,9 +58,7 @@ class Cascade {
  private:
   const Layer& layer(size_t k) const { return network_.layers()[group_.first + k]; }
   void add(const Event& event) { out_.events.push_back(event); }
-  bool is_home(const ir::Value& value) const {
-    return homes_[network_.frames()[network_.part(value).frame].storage].in_scratchpad;
-  }
+  bool is_home(const ir::Value& value) const { return npu::is_home(network_, homes_, value); }
   // Whether the layer's result is stored to DRAM. What is joined was stored in its parts.
   bool leaves(size_t k) const {
     const ir::Value& value = *layer(k).output;

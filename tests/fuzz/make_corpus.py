@@ -9,6 +9,7 @@ import json
 import random
 import re
 import struct
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,21 @@ def ir_texts() -> None:
 def data_sheets() -> None:
     for name in ("relu-only", "relu-mul", "relu-table", "systolic-8x8"):
         write("data_sheet", name, json.dumps(resolve_target(name)["devices"][1]["spec"], separators=(",", ":")))
+
+
+def schedules() -> None:
+    """For the network and the NPU of fuzz_schedule_text.cpp."""
+    network, target = (
+        (CORPUS.parent / f"{name}.inc").read_text().partition("(")[2].rpartition(")")[0]
+        for name in ("npu_network", "small_npu")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.hetnn"
+        hetnn.compile(network, json.loads(target), strategy="take-all", rewrite="always").save(path)
+        printed = _core.schedules(str(path))
+    write("schedule_text", "printed", printed)
+    write("schedule_text", "without_places", re.sub(r" at=\d+", "", printed))
+    write("schedule_text", "without_buffers", re.sub(r"(?m)^  (?!layer).*\n", "", printed))
 
 
 def npu_words() -> None:
@@ -180,6 +196,7 @@ if __name__ == "__main__":
     containers()
     ir_texts()
     data_sheets()
+    schedules()
     npu_words()
     problems()
     topologies()

@@ -58,7 +58,13 @@ std::vector<ScheduleSection> read_sections(std::string_view source) {
     source.remove_prefix(std::min(end + 1, source.size()));
     ++number;
     if (line.starts_with(kHead)) {
-      out.push_back(head_of(line, number));
+      ScheduleSection head = head_of(line, number);
+      for (const ScheduleSection& before : out) {
+        if (before.subgraph == head.subgraph && before.bindings == head.bindings)
+          throw InvalidModel(text("schedule, line ", number, ": the section ", quoted(head.subgraph),
+                                  " comes twice for the same sizes."));
+      }
+      out.push_back(std::move(head));
       // Lines of a body count from the beginning of the file.
       out.back().body.assign(static_cast<size_t>(number), '\n');
       continue;

@@ -8,6 +8,7 @@ from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
+from fuzz.fuzz_schedules import fuzz as fuzz_schedules
 from fuzz.fuzz_tflite import fuzz as fuzz_tflite
 from fuzz.fuzz_tflite_layers import sweep as sweep_layers
 from fuzz.sweep_onnx import sweep
@@ -50,6 +51,13 @@ def test_random_tflite_layers_of_integers_give_litert_s() -> None:
     rows = sweep_layers(4, seed=7, kinds=kinds)
     assert {called: row.first for called, row in rows.items() if row.first} == {}
     assert sum(row.counts["equal"] for row in rows.values()) > 90
+
+
+def test_altered_schedules_are_refused_by_name_or_compute_the_same() -> None:
+    counts, findings = fuzz_schedules(models=250, seed=5)
+    assert not findings
+    assert counts["refused"] > 50
+    assert counts["the-same"] > 30
 
 
 def test_extreme_sizes_and_numbers_of_onnx_models_are_refused_or_run() -> None:

@@ -65,7 +65,8 @@ std::vector<Line> lines_of(std::string_view source) {
       constexpr int64_t kMost = int64_t{1} << 48;
       if (error != std::errc() || stop != digits.data() + digits.size() || value < 0 || value > kMost)
         line.fail(text("'", item, "' must be a key and an integer from 0 to 2^48."));
-      line.figures[std::string(item.substr(0, equals))] = value;
+      const auto [at, added] = line.figures.try_emplace(std::string(item.substr(0, equals)), value);
+      if (!added) line.fail(text("the figure ", at->first, " comes twice."));
     }
     if (!line.word.empty()) out.push_back(std::move(line));
   }
@@ -101,9 +102,7 @@ class Reader {
                               next_, " of ", network_.layers().size(), " layers."));
     for (size_t g = 0; g < out_.groups.size(); ++g) check(out_.groups[g], *group_lines_[g]);
     arena();
-    if (!placed_ && !place(spec_, network_, out_).empty())
-      throw DoesNotFit(text("schedule: its values and buffers do not fit side by side into the scratchpad of ",
-                            spec_.scratchpad().bytes, " bytes."));
+    if (!placed_) find_places();
     if (placed_) check_places();
     return std::move(out_);
   }
@@ -123,6 +122,7 @@ class Reader {
     if (line.place == "dram") return;
     if (line.place != "scratchpad") line.fail(text("a value lies in 'scratchpad' or 'dram'; got '", line.place, "'."));
     if (storage.is_port) line.fail(text("the input or output ", quoted(line.name), " lies in dram."));
+    if (home.in_scratchpad) line.fail(text("the value ", quoted(line.name), " comes twice."));
     home.in_scratchpad = true;
     if (line.figures.contains("at"))
       home.offset_bytes = line.at_least("at", 0);
@@ -165,7 +165,8 @@ class Reader {
     Group& group = out_.groups.back();
     ++group.count;
     ++next_;
-    if (group.rows == 0 && group.count > 1) line.fail("only a cascade has several layers.");
+    if (group.rows == 0 && group.count > 1)
+      line.fail(text("a tiled group has one layer; ", quoted(line.name), " is its second. Several make a cascade."));
   }
 
   void buffer(const Line& line) {
@@ -183,7 +184,11 @@ class Reader {
       out.offset_bytes = line.at_least("at", 0);
     else
       placed_ = false;
-    out_.groups.back().buffers.push_back(out);
+    std::vector<Buffer>& buffers = out_.groups.back().buffers;
+    if (std::any_of(buffers.begin(), buffers.end(),
+                    [&](const Buffer& b) { return b.use == out.use && b.of == out.of; }))
+      line.fail(text("the buffer ", describe(out), " comes twice in its group."));
+    buffers.push_back(out);
   }
 
   // What the group needs, each as large as it is and at least as deep as it must be.
@@ -214,8 +219,10 @@ class Reader {
       const int64_t depth = group.rows > 0 || low == smallest.end() ? want.depth : low->depth;
       if (given->bytes >= 0 && given->bytes != want.bytes)
         line.fail(text("the buffer ", describe(want), " takes ", want.bytes, " bytes; got ", given->bytes, "."));
-      if (given->depth < depth || given->depth > (int64_t{1} << 20))
-        line.fail(text("the buffer ", describe(want), " has a depth of at least ", depth, "; got ", given->depth, "."));
+      constexpr int64_t kDeepest = int64_t{1} << 20;
+      if (given->depth < depth || given->depth > kDeepest)
+        line.fail(text("the buffer ", describe(want), " has a depth of at least ", depth, " and at most ", kDeepest,
+                       "; got ", given->depth, "."));
       if (given->depth % (want.use == Use::input && network_.layers()[group.first].form != Form::product &&
                                   network_.layers()[group.first].form != Form::matrices && group.rows == 0
                               ? depth
@@ -244,6 +251,30 @@ class Reader {
     }
   }
 
+  // Says of the most crowded group how many bytes it asks for.
+  void find_places() {
+    if (place(spec_, network_, out_).empty()) return;
+    const Group* crowded = &out_.groups.front();
+    int64_t most = 0;
+    for (const Group& group : out_.groups) {
+      int64_t bytes = 0;
+      for (size_t k = 0; k < out_.homes.size(); ++k) {
+        if (is_alive(k, group)) bytes += aligned(network_.storages()[k].bytes);
+      }
+      for (const Buffer& buffer : group.buffers) bytes += aligned(buffer.total_bytes());
+      if (bytes > most) most = bytes, crowded = &group;
+    }
+    throw DoesNotFit(text("schedule: no places are found for all; while layer ",
+                          quoted(std::string(network_.layers()[crowded->first].node().name())),
+                          " is computed, values and buffers take ", most, " bytes of scratchpad; ", spec_.name, " has ",
+                          spec_.scratchpad().bytes, "."));
+  }
+
+  bool is_alive(size_t storage, const Group& group) const {
+    const Storage& s = network_.storages()[storage];
+    return out_.homes[storage].in_scratchpad && s.first < group.first + group.count && s.last >= group.first;
+  }
+
   void check_places() const {
     struct Range {
       int64_t begin, end;
@@ -253,7 +284,7 @@ class Reader {
       std::vector<Range> ranges;
       for (size_t k = 0; k < out_.homes.size(); ++k) {
         const Storage& storage = network_.storages()[k];
-        if (out_.homes[k].in_scratchpad && storage.first < group.first + group.count && storage.last >= group.first)
+        if (is_alive(k, group))
           ranges.push_back({out_.homes[k].offset_bytes, out_.homes[k].offset_bytes + storage.bytes,
                             text("the value ", quoted(storage.value->name()))});
       }

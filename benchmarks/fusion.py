@@ -61,15 +61,38 @@ def measure(name: str, threads: int, rounds: int) -> dict[str, Any]:
     }
 
 
-# Producers with the shape of their input and of the operands behind them.
-PRODUCERS: dict[str, tuple[torch.nn.Module, tuple[int, ...], tuple[int, ...]]] = {
-    "conv2d 3x3": (torch.nn.Conv2d(64, 64, 3, padding=1), (1, 64, 56, 56), (1, 64, 56, 56)),
-    "conv2d 1x1": (torch.nn.Conv2d(64, 256, 1), (1, 64, 56, 56), (1, 256, 56, 56)),
-    "depthwise 3x3": (torch.nn.Conv2d(128, 128, 3, padding=1, groups=128), (1, 128, 56, 56), (1, 128, 56, 56)),
-    "linear": (torch.nn.Linear(512, 512), (256, 512), (256, 512)),
-    "max_pool 3x3": (torch.nn.MaxPool2d(3, 1, 1), (1, 128, 56, 56), (1, 128, 56, 56)),
-    "layer_norm": (torch.nn.LayerNorm(512), (512, 512), (512, 512)),
-    "softmax": (torch.nn.Softmax(-1), (512, 512), (512, 512)),
+class Mean(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(1)
+
+
+class States(torch.nn.Module):
+    """The states of a recurrent layer."""
+
+    def __init__(self, layer: torch.nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.layer(x)[0]
+        return states
+
+
+# Producers with the shape of their input.
+PRODUCERS: dict[str, tuple[torch.nn.Module, tuple[int, ...]]] = {
+    "conv2d 3x3": (torch.nn.Conv2d(64, 64, 3, padding=1), (1, 64, 56, 56)),
+    "conv2d 1x1": (torch.nn.Conv2d(64, 256, 1), (1, 64, 56, 56)),
+    "depthwise 3x3": (torch.nn.Conv2d(128, 128, 3, padding=1, groups=128), (1, 128, 56, 56)),
+    "linear": (torch.nn.Linear(512, 512), (256, 512)),
+    "max_pool 3x3": (torch.nn.MaxPool2d(3, 1, 1), (1, 128, 56, 56)),
+    "layer_norm": (torch.nn.LayerNorm(512), (512, 512)),
+    "group_norm": (torch.nn.GroupNorm(8, 128), (1, 128, 56, 56)),
+    "softmax": (torch.nn.Softmax(-1), (512, 512)),
+    "softmax channels": (torch.nn.Softmax(1), (1, 64, 56, 56)),
+    "nearest x2": (torch.nn.UpsamplingNearest2d(scale_factor=2), (1, 64, 56, 56)),
+    "bilinear x2": (torch.nn.UpsamplingBilinear2d(scale_factor=2), (1, 64, 56, 56)),
+    "mean": (Mean(), (64, 8, 4096)),
+    "lstm": (States(torch.nn.LSTM(128, 256)), (64, 4, 128)),
 }
 
 
@@ -100,8 +123,11 @@ def onnx_session(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], thre
 
 
 def measure_sum(name: str, threads: int, rounds: int) -> dict[str, Any]:
-    producer, shape, operand_shape = PRODUCERS[name]
-    inputs = (torch.randn(shape), torch.randn(operand_shape), torch.randn(operand_shape))
+    producer, shape = PRODUCERS[name]
+    x = torch.randn(shape)
+    with torch.no_grad():
+        made = producer.eval()(x)
+    inputs = (x, torch.randn_like(made), torch.randn_like(made))
     arrays = [x.numpy() for x in inputs]
     runs: dict[str, Any] = {}
     kernels = {}
@@ -127,7 +153,7 @@ def measure_sum(name: str, threads: int, rounds: int) -> dict[str, Any]:
 def print_sum(row: dict[str, Any]) -> None:
     us = row["us"]
     print(
-        f"{row['producer']:14} {'+'.join(row['kernels']['weighed']):24} plain {us['plain']:8.0f} us   "
+        f"{row['producer']:16} {'+'.join(row['kernels']['weighed']):24} plain {us['plain']:8.0f} us   "
         f"weighed {us['weighed']:8.0f} us   weighed / plain {us['weighed'] / us['plain']:.3f}   "
         f"torch x{us['torch'] / us['weighed']:.2f}   onnxruntime x{us['onnxruntime'] / us['weighed']:.2f}",
         flush=True,

@@ -252,7 +252,7 @@ Behind stands_behind(const ir::Graph& graph, const ir::Node& layer, const FuseOp
   Behind found = Behind::none;
   for (const ir::Value* operand : layer.inputs()) {
     const ir::Node* producer = operand ? operand->producer() : nullptr;
-    if (!producer || producer->is_constant() || producer->outputs().size() != 1 || graph.is_output(operand)) continue;
+    if (!producer || producer->is_constant() || graph.is_output(operand) || !is_only_result(graph, *operand)) continue;
     const ir::Node* reader = nullptr;
     bool shared = false;
     for (const ir::Use& use : operand->uses()) {

@@ -20,6 +20,13 @@ bool read_by_one_node(const ir::Graph& graph, const ir::Value& value) {
 
 }  // namespace
 
+bool is_only_result(const ir::Graph& graph, const ir::Value& value) {
+  const ir::Node* producer = value.producer();
+  return producer && std::ranges::all_of(producer->outputs(), [&](const ir::Value* output) {
+           return output == &value ? output == producer->output(0) : output->uses().empty() && !graph.is_output(output);
+         });
+}
+
 double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints) {
   const std::set<const ir::Node*> inside(nodes.begin(), nodes.end());
   std::set<const ir::Value*> counted;
@@ -79,7 +86,7 @@ std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options
     if (options.enabled) {
       for (const ir::Value* input : node->inputs()) {
         const ir::Node* producer = input ? input->producer() : nullptr;
-        if (!producer || producer->is_constant() || producer->outputs().size() != 1) continue;
+        if (!producer || producer->is_constant() || !is_only_result(graph, *input)) continue;
         if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
         if (joined && rank.at(producer) <= rank.at(joined)) continue;
         // The producer is its launch's last node: whoever followed it would be a second reader of `input`.

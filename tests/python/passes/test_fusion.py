@@ -56,15 +56,66 @@ class Follow(nn.Module):
         return result
 
 
-PRODUCERS: dict[str, tuple[nn.Module, tuple[int, ...], str]] = {
-    "conv2d": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), IMAGE, "conv2d"),
-    "depthwise": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, groups=CHANNELS), IMAGE, "conv2d"),
-    "linear": (nn.Linear(CHANNELS, CHANNELS), TOKENS, "linear"),
-    "max_pool": (nn.MaxPool2d(3, 1, 1), IMAGE, "max_pool2d"),
-    "avg_pool": (nn.AvgPool2d(3, 1, 1), IMAGE, "avg_pool2d"),
-    "layer_norm": (nn.LayerNorm(CHANNELS), TOKENS, "layer_norm"),
-    "activation": (nn.Tanh(), TOKENS, "unary"),
+class Reduced(nn.Module):
+    """A reduction over some axes."""
+
+    def __init__(self, reduce: Any, axes: tuple[int, ...]) -> None:
+        super().__init__()
+        self.reduce, self.axes = reduce, axes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.reduce(x, dim=self.axes)
+        return result
+
+
+class States(nn.Module):
+    """The states of a recurrent layer."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        states: torch.Tensor = self.layer(x)[0]
+        return states
+
+
+SERIES = (9, 2, CHANNELS)
+
+# The layer, the shape of its input, and the kernels that run, the last one with what is fused.
+PRODUCERS: dict[str, tuple[nn.Module, tuple[int, ...], list[str]]] = {
+    "conv2d": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1), IMAGE, ["conv2d"]),
+    "depthwise": (nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1, groups=CHANNELS), IMAGE, ["conv2d"]),
+    "linear": (nn.Linear(CHANNELS, CHANNELS), TOKENS, ["linear"]),
+    "max_pool": (nn.MaxPool2d(3, 1, 1), IMAGE, ["max_pool2d"]),
+    "avg_pool": (nn.AvgPool2d(3, 1, 1), IMAGE, ["avg_pool2d"]),
+    "layer_norm": (nn.LayerNorm(CHANNELS), TOKENS, ["layer_norm"]),
+    "group_norm": (nn.GroupNorm(2, CHANNELS), IMAGE, ["group_norm"]),
+    "activation": (nn.Tanh(), TOKENS, ["unary"]),
+    "softmax": (nn.Softmax(-1), TOKENS, ["softmax"]),
+    "softmax_of_long_rows": (nn.Softmax(-1), (3, 70), ["softmax"]),
+    "softmax_of_channels": (nn.Softmax(1), IMAGE, ["softmax"]),
+    "nearest": (nn.UpsamplingNearest2d(scale_factor=2), IMAGE, ["upsample_nearest2d"]),
+    "nearest_of_channels_last": (
+        nn.Sequential(nn.Conv2d(CHANNELS, CHANNELS, 1), nn.UpsamplingNearest2d(scale_factor=2)),
+        IMAGE,
+        ["conv2d", "upsample_nearest2d"],
+    ),
+    "bilinear": (nn.UpsamplingBilinear2d(scale_factor=2), IMAGE, ["upsample_bilinear2d"]),
+    "sum_of_rows": (Reduced(torch.sum, (-1,)), (4, 5, 40), ["reduce"]),
+    "mean_of_columns": (Reduced(torch.mean, (1,)), (4, 7, 40), ["reduce"]),
+    "largest_of_few": (Reduced(torch.amax, (2, 3)), IMAGE, ["reduce"]),
+    "lstm": (States(nn.LSTM(CHANNELS, CHANNELS)), SERIES, ["linear", "lstm"]),
+    "gru": (States(nn.GRU(CHANNELS, CHANNELS)), SERIES, ["linear", "gru"]),
 }
+
+
+def shapes_of(producer: str, operands: int) -> list[tuple[int, ...]]:
+    """Of its input, and of that many operands behind it."""
+    module, shape, _ = PRODUCERS[producer]
+    with torch.no_grad():
+        return [shape] + [tuple(module(torch.zeros(shape)).shape)] * operands
+
 
 ACTIVATIONS: dict[str, Any] = {
     "relu": F.relu,
@@ -89,7 +140,7 @@ ACTIVATIONS: dict[str, Any] = {
 
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_activations_run_in_their_producers_launch(producer: str) -> None:
-    module, shape, kernel = PRODUCERS[producer]
+    module, shape, kernels = PRODUCERS[producer]
 
     class All(nn.Module):
         """The producer with each activation behind it, every time on an input of its own."""
@@ -101,14 +152,14 @@ def test_activations_run_in_their_producers_launch(producer: str) -> None:
         def forward(self, *xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
             return tuple(f(self.producer(x)) for f, x in zip(ACTIVATIONS.values(), xs, strict=True))
 
-    check(All(), [shape] * len(ACTIVATIONS), [kernel] * len(ACTIVATIONS))
+    check(All(), [shape] * len(ACTIVATIONS), kernels * len(ACTIVATIONS))
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_residuals_scales_and_products_join_too(producer: str) -> None:
-    module, shape, kernel = PRODUCERS[producer]
+    module, _, kernels = PRODUCERS[producer]
     together = Follow(module, lambda x, a, b: torch.relu((x + a) * 0.5) * b - a)
-    check(together, [shape] * 3, [kernel])
+    check(together, shapes_of(producer, 2), kernels)
 
 
 SUMS: dict[str, tuple[int, Any]] = {
@@ -124,20 +175,20 @@ SUMS: dict[str, tuple[int, Any]] = {
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize("form", SUMS)
 def test_sums_with_coefficients_are_one_step(producer: str, form: str) -> None:
-    module, shape, kernel = PRODUCERS[producer]
+    module, _, kernels = PRODUCERS[producer]
     count, function = SUMS[form]
-    check(Follow(module, function), [shape] * (1 + count), [kernel])
+    check(Follow(module, function), shapes_of(producer, count), kernels)
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_sums_in_order_equal_the_single_operations_to_the_last_bit(producer: str) -> None:
-    module, shape, kernel = PRODUCERS[producer]
+    module, _, kernels = PRODUCERS[producer]
     torch.manual_seed(5)
-    inputs = tuple(torch.randn(shape) for _ in range(4))
+    inputs = tuple(torch.randn(shape) for shape in shapes_of(producer, 3))
     inputs[1].view(-1)[:3] = torch.tensor([float("nan"), float("inf"), -0.0])
     follow = Follow(module, lambda x, a, b, c: torch.relu((0.3 * a - x) + 1.7 * b - c))
     runs = [hetnn.compile(export(follow, inputs), "cpu", fusion=f, deterministic=True) for f in ("on", "off")]
-    assert [row["kernel"] for row in runs[0].profile(*inputs)] == [kernel]
+    assert [row["kernel"] for row in runs[0].profile(*inputs)] == kernels
     fused, single = (executable(*inputs) for executable in runs)
     assert torch.equal(fused.isnan(), single.isnan())
     assert torch.equal(fused.nan_to_num(7.0), single.nan_to_num(7.0))

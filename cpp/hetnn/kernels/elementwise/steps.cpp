@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
+
 TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu) {
   if (view.rank != 1 || view.dims[0] == 1 || output.rank < 2) return view;
   if (output.layout == Layout::plain && !prelu) return view;
@@ -37,6 +37,12 @@ ElementwiseBuilder::ElementwiseBuilder(const KernelCall& call, std::string_view 
     : call_(call),
       what_(what),
       operands_{broadcast_operand(call.outputs[0], call.outputs[0].shape(), text(what, ": the output"))} {}
+
+ElementwiseBuilder::ElementwiseBuilder(const KernelCall& call, std::string_view what, const NestOperand& read)
+    : ElementwiseBuilder(call, what) {
+  operands_.push_back(read);
+  steps_.inputs_.push_back(0);
+}
 
 int ElementwiseBuilder::add_view(int input, const TensorView& view) {
   const std::string name = text(what_, ": input ", input);
@@ -79,33 +85,33 @@ void ElementwiseBuilder::add_steps() {
 
 void ElementwiseSteps::apply(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs, ConstTileRows in,
                              TileRows out) const {
-  Block block{};
-  block.rows = tile.rows;
-  block.cols = tile.cols;
-  block.in = in.at;
-  block.ld_in = in.ld;
-  block.out = out.at;
-  block.ld_out = out.ld;
-  const auto operand_at = [&](size_t operand) {
-    return SumStep::Operand{reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + tile.offsets[operand],
-                            nest.row_stride(operand), nest.col_stride(operand)};
-  };
-  for (const Resolved& step : steps_) {
-    block.c0 = step.c0;
-    block.c1 = step.c1;
-    block.operand = nullptr;
-    if (step.sum) {
-      SumStep::Operand operands[kMaxNaryInputs];
-      for (size_t k = 0; k < step.sum->operands(); ++k) operands[k] = operand_at(static_cast<size_t>(step.operand) + k);
-      step.sum->apply(block.in, block.ld_in, block.out, block.ld_out, block.rows, block.cols, operands);
-    } else if (step.operand >= 0) {
-      apply_binary(step, operand_at(static_cast<size_t>(step.operand)), block);
-    } else {
-      step.map(block);
-    }
-    block.in = out.at;
-    block.ld_in = out.ld;
-  }
+  apply(tile.rows, tile.cols, inputs, in, out, [&](size_t operand) {
+    return Place{tile.offsets[operand], nest.row_stride(operand), nest.col_stride(operand)};
+  });
+}
+
+void ElementwiseSteps::apply_in_place(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs,
+                                      float* output) const {
+  if (empty()) return;
+  float* first = output + tile.offsets[0];
+  const int64_t ld = nest.row_stride(0), step = nest.col_stride(0);
+  if (step == 1) return apply(nest, tile, inputs, {first, ld}, {first, ld});
+  alignas(64) float gathered[kTileElems];
+  HETNN_ASSERT(tile.rows * tile.cols <= kTileElems, "a tile of ", tile.rows * tile.cols, " elements");
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t c = 0; c < tile.cols; ++c) gathered[r * tile.cols + c] = first[r * ld + c * step];
+  const TileRows rows{gathered, tile.cols};
+  apply(nest, tile, inputs, {rows.at, rows.ld}, rows);
+  scatter(nest, tile, rows, output);
+}
+
+void ElementwiseSteps::run(const Resolved& step, const SumStep::Operand* operands, Block block) {
+  if (step.sum)
+    return step.sum->apply(block.in, block.ld_in, block.out, block.ld_out, block.rows, block.cols, operands);
+  block.c0 = step.c0;
+  block.c1 = step.c1;
+  if (step.operand >= 0) return apply_binary(step, *operands, block);
+  step.map(block);
 }
 
 void ElementwiseSteps::apply_binary(const Resolved& step, const SumStep::Operand& operand, Block block) {

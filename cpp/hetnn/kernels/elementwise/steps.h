@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/kernel.h"
@@ -46,6 +47,36 @@ class ElementwiseSteps {
   void apply(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs, ConstTileRows in,
              TileRows out) const;
 
+  /// The same on a tile of the nest that has its result in `output` already, whose elements need not be neighbours.
+  void apply_in_place(const Nest& nest, const Nest::Tile& tile, const std::byte* const* inputs, float* output) const;
+
+  /// Where a block's first element has its operand, in elements from the input's start, and how far the next row and
+  /// the next column lie from there.
+  struct Place {
+    int64_t offset;
+    int64_t ld;
+    int64_t step;
+  };
+  /// The same on any rows and columns of the result: place_of(k) is the place of the builder's operand k.
+  template <typename PlaceOf>
+  void apply(int64_t rows, int64_t cols, const std::byte* const* inputs, ConstTileRows in, TileRows out,
+             PlaceOf place_of) const {
+    Block block{.in = in.at, .ld_in = in.ld, .out = out.at, .ld_out = out.ld, .rows = rows, .cols = cols};
+    SumStep::Operand operands[kMaxNaryInputs];
+    for (const Resolved& step : steps_) {
+      const size_t count = step.sum ? step.sum->operands() : step.operand >= 0 ? 1 : 0;
+      for (size_t k = 0; k < count; ++k) {
+        const size_t operand = static_cast<size_t>(step.operand) + k;
+        const Place place = place_of(operand);
+        operands[k] = {reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + place.offset, place.ld,
+                       place.step};
+      }
+      run(step, operands, block);
+      block.in = out.at;
+      block.ld_in = out.ld;
+    }
+  }
+
  private:
   friend class ElementwiseBuilder;
   struct Resolved {
@@ -54,6 +85,7 @@ class ElementwiseSteps {
     float c0, c1;
     std::optional<SumStep> sum = std::nullopt;
   };
+  static void run(const Resolved& step, const SumStep::Operand* operands, Block block);
   static void apply_binary(const Resolved& step, const SumStep::Operand& operand, Block block);
 
   std::vector<Resolved> steps_;
@@ -65,6 +97,8 @@ class ElementwiseBuilder {
  public:
   /// `what` names the call in errors.
   ElementwiseBuilder(const KernelCall& call, std::string_view what);
+  /// Operand 1 is where input 0 is read for each element of the output.
+  ElementwiseBuilder(const KernelCall& call, std::string_view what, const NestOperand& read);
 
   /// Input `input` of the call, broadcast to the output: its number among the nest's operands.
   int add_operand(int input);
@@ -77,6 +111,8 @@ class ElementwiseBuilder {
   void add_steps();
 
   Nest nest() const { return Nest(call_.outputs[0].shape(), operands_); }
+  /// What that nest is made of, for one over other axes.
+  const std::vector<NestOperand>& operands() const { return operands_; }
   const ElementwiseSteps& steps() const { return steps_; }
 
  private:

@@ -111,7 +111,10 @@ void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, 
         pointers[k + 1] = terms[k].at;
         ld[k + 1] = terms[k].ld;
       }
-      pass.function({pointers, pass.coefficients.data(), out, cols, false, rows, ld, ld_out});
+      // Rows without gaps are one long row, which has one end.
+      const bool dense = ld_out == cols && std::all_of(ld, ld + count + 1, [&](int64_t each) { return each == cols; });
+      pass.function(
+          {pointers, pass.coefficients.data(), out, dense ? rows * cols : cols, false, dense ? 1 : rows, ld, ld_out});
     } else {
       alignas(64) float spread[kMaxFanIn][kSpread];
       for (int64_t r = 0; r < rows; ++r) {

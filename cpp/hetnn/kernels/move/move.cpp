@@ -377,8 +377,16 @@ std::span<const Variant> move_variants() {
        .speed = "move",
        .create = make_flat_index,
        .layout = LayoutWish::plain},
-      {.name = "upsample_nearest2d", .op = "upsample_nearest2d", .speed = "move", .create = make_upsample_nearest2d},
-      {.name = "upsample_bilinear2d", .op = "upsample_bilinear2d", .speed = "move", .create = make_upsample_bilinear2d},
+      {.name = "upsample_nearest2d",
+       .op = "upsample_nearest2d",
+       .speed = "move",
+       .create = make_upsample_nearest2d,
+       .takes_steps = true},
+      {.name = "upsample_bilinear2d",
+       .op = "upsample_bilinear2d",
+       .speed = "move",
+       .create = make_upsample_bilinear2d,
+       .takes_steps = true},
   };
   return kVariants;
 }

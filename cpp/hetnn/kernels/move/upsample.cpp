@@ -1,8 +1,9 @@
-// upsample_nearest2d and upsample_bilinear2d over nhwc pixels.
+// upsample_nearest2d and upsample_bilinear2d over nhwc pixels, those of f32 with steps behind.
 #include <cstring>
 #include <vector>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/move/move.h"
 #include "hetnn/kernels/row_view.h"
@@ -12,13 +13,14 @@ namespace hetnn::kernels {
 namespace {
 
 void check_upsample(std::string_view op, const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
+  if (call.inputs.empty() || call.outputs.size() != 1)
     throw InvalidModel(text(op, " takes x and gives one output. Check the call against kernels/move/move.h."));
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   if (x.rank != 4 || y.rank != 4 || x.dims[0] != y.dims[0] || x.dims[1] != y.dims[1] || x.dtype != y.dtype)
     throw InvalidModel(text(op, ": x and the output must be [N,C,H,W] with one N and C; got ", view_text(x), " and ",
                             view_text(y), ". Infer the output's shape."));
+  if (!call.steps.empty()) require_f32(y, text(op, ": an output with steps"));
   const size_t count = call.params.reals("scales", {}).size();
   if (count != 0 && count != 2)
     throw InvalidModel(text(op, ": parameter scales must have 0 or 2 values; got ", count, ". Give height and width."));
@@ -36,6 +38,7 @@ class UpsampleNearest final : public Kernel {
       : x_(call.inputs[0]),
         y_(call.outputs[0]),
         width_(dtype_bytes(x_.dtype)),
+        epilogue_(call, y_),
         rows_(ops::nearest_before(x_.dims[2], y_.dims[2], scale_of(call, 0))),
         cols_(ops::nearest_before(x_.dims[3], y_.dims[3], scale_of(call, 1))) {}
 
@@ -50,19 +53,23 @@ class UpsampleNearest final : public Kernel {
         std::memcpy(to + col * y_.pitch_elems * width_,
                     from + cols_[static_cast<size_t>(col)] * x_.pitch_elems * width_,
                     static_cast<size_t>(x_.dims[1] * width_));
+      if (!epilogue_.empty())
+        epilogue_.apply(reinterpret_cast<float*>(to), y_.pitch_elems, out_w, y_.dims[1], row * out_w, 0, inputs);
     }
   }
 
  private:
   TensorView x_, y_;
   int64_t width_;
+  EpiloguePlan epilogue_;
   std::vector<int64_t> rows_, cols_;
 };
 
 /// y = weighted mean of the four neighbours; the weights of an axis are computed once.
 class UpsampleBilinear final : public Kernel {
  public:
-  explicit UpsampleBilinear(const KernelCall& call) : x_(call.inputs[0]), y_(call.outputs[0]) {
+  explicit UpsampleBilinear(const KernelCall& call)
+      : x_(call.inputs[0]), y_(call.outputs[0]), epilogue_(call, call.outputs[0]) {
     const bool align = call.params.integer("align_corners", 0) != 0;
     rows_ = ops::linear_taps(x_.dims[2], y_.dims[2], scale_of(call, 0), align);
     cols_ = ops::linear_taps(x_.dims[3], y_.dims[3], scale_of(call, 1), align);
@@ -88,11 +95,14 @@ class UpsampleBilinear final : public Kernel {
           to[i] = (1 - v.weight) * ((1 - h.weight) * a[i] + h.weight * b[i]) +
                   v.weight * ((1 - h.weight) * c[i] + h.weight * d[i]);
       }
+      if (!epilogue_.empty())
+        epilogue_.apply(to - out_w * y_.pitch_elems, y_.pitch_elems, out_w, channels, row * out_w, 0, inputs);
     }
   }
 
  private:
   TensorView x_, y_;
+  EpiloguePlan epilogue_;
   std::vector<ops::LinearTap> rows_, cols_;
 };
 

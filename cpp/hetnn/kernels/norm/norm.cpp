@@ -231,8 +231,10 @@ class GroupNorm final : public Kernel {
     for (int64_t c = 0; c < width; ++c) {
       const int64_t at = (n * c_.channels + c0 + c) * c_.pixels;
       ops_->scaled(x + at, y + at, c_.pixels, scale[c], shift[c]);
-      if (!epilogue_.empty() && c_.pixels % rows_.cols == 0)
-        epilogue_.apply(y + at, rows_.cols, c_.pixels / rows_.cols, rows_.cols, at / rows_.cols, 0, inputs);
+      if (epilogue_.empty()) continue;
+      // Without pixels the channels are the last axis.
+      const int64_t cols = std::min(rows_.cols, c_.pixels);
+      epilogue_.apply(y + at, cols, c_.pixels / cols, cols, at / rows_.cols, at % rows_.cols, inputs);
     }
   }
 
@@ -280,9 +282,10 @@ std::span<const Variant> norm_variants() {
        .op = "group_norm",
        .speed = "norm",
        .create = make_group_norm,
-       .layout = LayoutWish::kept},
-      {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax},
-      {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax},
+       .layout = LayoutWish::kept,
+       .takes_steps = true},
+      {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax, .takes_steps = true},
+      {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax, .takes_steps = true},
   };
   return kVariants;
 }

@@ -1,8 +1,10 @@
-// softmax and log_softmax over any axis of any layout.
+// softmax and log_softmax over any axis of any layout, with steps behind.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/norm.h"
 #include "hetnn/kernels/norm/row_ops.h"
@@ -15,17 +17,17 @@ class Softmax final : public Kernel {
  public:
   Softmax(const KernelCall& call, size_t axis, bool log) : log_(log), ops_(&row_ops()) {
     const TensorView& x = call.inputs[0];
-    const TensorView& y = call.outputs[0];
-    const std::array<int64_t, 8> in = strides_of(x), out = strides_of(y);
     n_ = x.dims[axis];
-    in_step_ = in[axis];
-    out_step_ = out[axis];
+    ElementwiseBuilder builder(call, "softmax");
+    builder.add_operand(0);
+    builder.add_steps();
+    steps_ = builder.steps();
     // The lines are walked by a nest over the remaining axes.
     std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
     shape[axis] = 1;
-    NestOperand to{out, 0}, from{in, 0};
-    to.strides[axis] = from.strides[axis] = 0;
-    lines_ = Nest(shape, {to, from});
+    std::vector<NestOperand> operands = builder.operands();
+    for (NestOperand& operand : operands) axis_steps_.push_back(std::exchange(operand.strides[axis], 0));
+    lines_ = Nest(shape, std::move(operands));
   }
 
   int64_t scratch_bytes(int threads) const override {
@@ -37,12 +39,20 @@ class Softmax final : public Kernel {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
     if (n_ == 0) return;
+    const auto line = [&](const Nest::Tile& tile, size_t operand, int64_t r, int64_t c) {
+      return tile.offsets[operand] + r * lines_.row_stride(operand) + c * lines_.col_stride(operand);
+    };
     if (!short_or_strided()) {
-      lines_.for_tiles(context.thread, context.threads, 16, [&](const Nest::Tile& tile) {
-        for (int64_t r = 0; r < tile.rows; ++r)
+      const int64_t lines = std::clamp<int64_t>(kTileElems / n_, 1, 16);
+      lines_.for_tiles(context.thread, context.threads, lines, [&](const Nest::Tile& tile) {
+        for (int64_t r = 0; r < tile.rows; ++r) {
           for (int64_t c = 0; c < tile.cols; ++c)
-            ops_->softmax(x + tile.offsets[1] + r * lines_.row_stride(1) + c * lines_.col_stride(1),
-                          y + tile.offsets[0] + r * lines_.row_stride(0) + c * lines_.col_stride(0), n_, log_);
+            ops_->softmax(x + line(tile, 1, r, c), y + line(tile, 0, r, c), n_, log_);
+          const TileRows made{y + line(tile, 0, r, 0), lines_.col_stride(0)};
+          steps_.apply(tile.cols, n_, inputs, {made.at, made.ld}, made, [&](size_t k) {
+            return ElementwiseSteps::Place{line(tile, k, r, 0), lines_.col_stride(k), axis_steps_[k]};
+          });
+        }
       });
       return;
     }
@@ -52,29 +62,37 @@ class Softmax final : public Kernel {
       const int64_t count = tile.rows * tile.cols;
       int64_t from[kSoftmaxColumns], to[kSoftmaxColumns];
       for (int64_t i = 0; i < kSoftmaxColumns; ++i) {
-        const int64_t line = std::min(i, count - 1), r = line / tile.cols, c = line % tile.cols;
-        from[i] = tile.offsets[1] + r * lines_.row_stride(1) + c * lines_.col_stride(1);
-        to[i] = tile.offsets[0] + r * lines_.row_stride(0) + c * lines_.col_stride(0);
+        const int64_t k = std::min(i, count - 1), r = k / tile.cols, c = k % tile.cols;
+        from[i] = line(tile, 1, r, c);
+        to[i] = line(tile, 0, r, c);
       }
       for (int64_t k = 0; k < n_; ++k)
-        for (int64_t i = 0; i < kSoftmaxColumns; ++i) block[k * kSoftmaxColumns + i] = x[from[i] + k * in_step_];
+        for (int64_t i = 0; i < kSoftmaxColumns; ++i) block[k * kSoftmaxColumns + i] = x[from[i] + k * axis_steps_[1]];
       ops_->softmax_columns(block, n_, log_);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const TileRows made{block + r * tile.cols, kSoftmaxColumns};
+        steps_.apply(n_, tile.cols, inputs, {made.at, made.ld}, made, [&](size_t k) {
+          return ElementwiseSteps::Place{line(tile, k, r, 0), axis_steps_[k], lines_.col_stride(k)};
+        });
+      }
       for (int64_t k = 0; k < n_; ++k)
-        for (int64_t i = 0; i < count; ++i) y[to[i] + k * out_step_] = block[k * kSoftmaxColumns + i];
+        for (int64_t i = 0; i < count; ++i) y[to[i] + k * axis_steps_[0]] = block[k * kSoftmaxColumns + i];
     });
   }
 
  private:
-  bool short_or_strided() const { return in_step_ != 1 || out_step_ != 1 || n_ < 24; }
+  bool short_or_strided() const { return axis_steps_[1] != 1 || axis_steps_[0] != 1 || n_ < 24; }
 
   bool log_;
   const RowOps* ops_;
-  int64_t n_ = 0, in_step_ = 1, out_step_ = 1;
+  int64_t n_ = 0;
+  std::vector<int64_t> axis_steps_;  // of the operands of the nest
+  ElementwiseSteps steps_;
   Nest lines_;
 };
 
 std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view op, bool log) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
+  if (call.inputs.empty() || call.outputs.size() != 1)
     throw InvalidModel(text(op, " takes x and gives one output. Check the call against kernels/norm/norm.h."));
   const TensorView& x = call.inputs[0];
   require_f32(x, text(op, ": x"));

@@ -1,9 +1,11 @@
-// Layers whose threads have units of their own, and meet after every step.
+// Layers whose threads have units of their own, and meet after every step. Calls fused behind see each state once it is
+// made; the recurrence goes on from what it was before them.
 #include "hetnn/kernels/recurrent/recurrent.h"
 
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/recurrent/cells.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -21,11 +23,12 @@ class Recurrent final : public Kernel {
         steps_(call.inputs[0].dims[0]),
         batch_(call.inputs[0].dims[1]),
         units_(call.inputs[1].dims[1]),
-        biased_(cell == Cell::gru && call.inputs.size() > 3) {}
+        biased_(call.params.integer("bias", 0) != 0),
+        epilogue_(call, call.outputs[0]) {}
 
   int64_t scratch_bytes(int threads) const override {
     // The gates' sums of all units, and of the last gate of a gru once more.
-    return threads * sums_floats() * static_cast<int64_t>(sizeof(float));
+    return (states_floats() + threads * sums_floats()) * static_cast<int64_t>(sizeof(float));
   }
   bool serial() const override { return batch_ * gates_ * units_ * units_ < 65536; }
 
@@ -34,7 +37,8 @@ class Recurrent final : public Kernel {
     const auto out = [&](size_t k) { return reinterpret_cast<float*>(outputs[k]); };
     const Share share = share_of(units_, context.thread, context.threads, 16);
     const int64_t first = share.begin, count = share.end - share.begin, layer = batch_ * units_;
-    float* sums = reinterpret_cast<float*>(context.scratch) + context.thread * sums_floats();
+    float* states = reinterpret_cast<float*>(context.scratch);
+    float* sums = states + states_floats() + context.thread * sums_floats();
     const auto each_row = [&](auto f) {
       for (int64_t b = 0; b < batch_; ++b) f(b * units_ + first);
     };
@@ -42,7 +46,8 @@ class Recurrent final : public Kernel {
     const float* before = in(2);
     for (int64_t step = 0; step < steps_; ++step) {
       const int64_t t = reverse_ ? steps_ - 1 - step : step;
-      float* next = out(0) + t * layer;
+      float* made = out(0) + t * layer;
+      float* next = epilogue_.empty() ? made : states + step % 2 * layer;
       for (int64_t b = 0; count > 0 && b < batch_; ++b) {
         const float* x = in(0) + (t * batch_ + b) * gates_ * units_ + first;
         const float* h = before + b * units_;
@@ -65,6 +70,10 @@ class Recurrent final : public Kernel {
           ops_->gru(gate(0), gate(1), x + 2 * units_, gate(2), before + at, count, next + at);
         }
       }
+      if (!epilogue_.empty() && count > 0) {
+        each_row([&](int64_t at) { std::copy_n(next + at, count, made + at); });
+        epilogue_.apply(made + first, units_, batch_, count, t * batch_, first, inputs);
+      }
       context.barrier.arrive_and_wait();
       before = next;
     }
@@ -72,13 +81,17 @@ class Recurrent final : public Kernel {
   }
 
  private:
-  int64_t sums_floats() const { return (gates_ * units_ + 15) / 16 * 16; }
+  static int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+  int64_t sums_floats() const { return aligned(gates_ * units_); }
+  // The last two states, which the next step reads, where steps change what is written.
+  int64_t states_floats() const { return epilogue_.empty() ? 0 : aligned(2 * batch_ * units_); }
 
   Cell cell_;
   int64_t gates_;
   bool reverse_;
   int64_t steps_, batch_, units_;
   bool biased_;
+  EpiloguePlan epilogue_;
   const CellOps* ops_ = &cell_ops();
 };
 
@@ -105,8 +118,18 @@ std::unique_ptr<Kernel> make_gru(const KernelCall& call) { return make_recurrent
 
 std::span<const Variant> recurrent_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "lstm", .op = "lstm", .speed = "product", .create = make_lstm, .layout = LayoutWish::plain},
-      {.name = "gru", .op = "gru", .speed = "product", .create = make_gru, .layout = LayoutWish::plain},
+      {.name = "lstm",
+       .op = "lstm",
+       .speed = "product",
+       .create = make_lstm,
+       .layout = LayoutWish::plain,
+       .takes_steps = true},
+      {.name = "gru",
+       .op = "gru",
+       .speed = "product",
+       .create = make_gru,
+       .layout = LayoutWish::plain,
+       .takes_steps = true},
   };
   return kVariants;
 }

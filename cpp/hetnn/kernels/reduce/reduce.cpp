@@ -1,4 +1,4 @@
-// Reductions over any axes of any layout.
+// Reductions over any axes of any layout, those of f32 with steps behind.
 #include "hetnn/kernels/reduce/reduce.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/row_view.h"
@@ -27,12 +28,13 @@ std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
   return static_cast<ReduceOp>(at - std::begin(kNames));
 }
 
-/// Outputs are walked by one nest (operands: output, first input element), the elements of each by another (operand:
-/// input offset; in logical order for the arg reductions, else in storage order).
+/// Outputs are walked by one nest (operands: output, first input element, those of the steps), the elements of each by
+/// another (operand: input offset; in logical order for the arg reductions, else in storage order).
 struct ReduceSpace {
   Nest outputs;
   Nest inputs;
   int64_t count = 1;
+  ElementwiseSteps steps = {};  // of f32
 };
 
 ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
@@ -47,9 +49,9 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
   if (!keeps && y.rank != x.rank - reduced_count)
     throw InvalidModel(text("reduce: the output must have rank ", x.rank, " or ", x.rank - reduced_count, "; got ",
                             view_text(y), ". Infer the output's shape from x and the axes."));
-  const std::array<int64_t, 8> in = strides_of(x), out = strides_of(y);
-  std::vector<int64_t> out_shape, in_shape;
-  NestOperand to, from, inner, order;
+  const std::array<int64_t, 8> in = strides_of(x);
+  std::vector<int64_t> in_shape;
+  NestOperand from, inner, order;
   size_t out_axis = 0;
   for (size_t axis = 0; axis < static_cast<size_t>(x.rank); ++axis) {
     if (reduced[axis]) {
@@ -60,15 +62,20 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
       if (y.dims[out_axis] != x.dims[axis])
         throw InvalidModel(text("reduce: axis ", out_axis, " of the output must be ", x.dims[axis], "; got ",
                                 view_text(y), ". Infer the output's shape from x and the axes."));
-      to.strides[out_shape.size()] = out[out_axis];
-      from.strides[out_shape.size()] = in[axis];
-      out_shape.push_back(x.dims[axis]);
+      from.strides[out_axis] = in[axis];
       ++out_axis;
     }
   }
   ReduceSpace space;
   for (const int64_t dim : in_shape) space.count *= dim;
-  space.outputs = Nest(out_shape, {to, from});
+  std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "reduce: the output"), from};
+  if (!call.steps.empty()) {
+    ElementwiseBuilder builder(call, "reduce", from);
+    builder.add_steps();
+    space.steps = builder.steps();
+    operands = builder.operands();
+  }
+  space.outputs = Nest(y.shape(), std::move(operands));
   if (logical_order) {
     int64_t step = 1;
     for (size_t axis = in_shape.size(); axis-- > 0;) {
@@ -92,14 +99,17 @@ void for_inputs(const Nest& inputs, F f) {
   });
 }
 
-/// Calls f(output offset, input offset) for this thread's outputs.
+/// Calls f(output offset, input offset) for this thread's outputs, and applies the steps to what it wrote.
 template <typename F>
-void for_outputs(const Nest& outputs, const RunContext& context, F f) {
+void for_outputs(const ReduceSpace& space, const RunContext& context, const std::byte* const* inputs,
+                 std::byte* const* written, F f) {
+  const Nest& outputs = space.outputs;
   outputs.for_tiles(context.thread, context.threads, 256, [&](const Nest::Tile& tile) {
     for (int64_t r = 0; r < tile.rows; ++r)
       for (int64_t c = 0; c < tile.cols; ++c)
         f(tile.offsets[0] + r * outputs.row_stride(0) + c * outputs.col_stride(0),
           tile.offsets[1] + r * outputs.row_stride(1) + c * outputs.col_stride(1));
+    space.steps.apply_in_place(outputs, tile, inputs, reinterpret_cast<float*>(written[0]));
   });
 }
 
@@ -121,7 +131,7 @@ class PlainReduce final : public Kernel {
     const auto* x = reinterpret_cast<const T*>(inputs[0]);
     const int64_t bytes = dtype_bytes(out_);
     // What has no elements may have no memory either.
-    for_outputs(space_.outputs, context,
+    for_outputs(space_, context, inputs, outputs,
                 [&](int64_t to, int64_t from) { reduce(space_.count > 0 ? x + from : x, outputs[0] + to * bytes); });
   }
 
@@ -223,7 +233,7 @@ class FastReduce final : public Kernel {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
     if (rows_dense_) {
-      for_outputs(space_.outputs, context, [&](int64_t to, int64_t from) { y[to] = reduce_rows(x + from); });
+      for_outputs(space_, context, inputs, outputs, [&](int64_t to, int64_t from) { y[to] = reduce_rows(x + from); });
       return;
     }
     const Nest& outer = space_.outputs;
@@ -231,6 +241,7 @@ class FastReduce final : public Kernel {
       for (int64_t r = 0; r < tile.rows; ++r)
         reduce_columns(x + tile.offsets[1] + r * outer.row_stride(1), y + tile.offsets[0] + r * outer.row_stride(0),
                        tile.cols);
+      space_.steps.apply_in_place(outer, tile, inputs, y);
     });
   }
 
@@ -300,7 +311,7 @@ class FastReduce final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
+  if (call.inputs.empty() || call.outputs.size() != 1)
     throw InvalidModel("reduce takes x and gives one output. Check the call against kernels/reduce/reduce.h.");
   const std::string name = call.params.text("op");
   const std::optional<ReduceOp> op = reduce_op_from_name(name);
@@ -315,6 +326,7 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
   if (out != wanted && !widens)
     throw InvalidModel(text("reduce ", name, ": the output must be ", dtype_name(wanted), "; got ", dtype_name(out),
                             ". Insert a cast."));
+  if (!call.steps.empty()) require_f32(call.outputs[0], "reduce: an output with steps");
   ReduceSpace space = reduce_space(call, arg);
   if (*op == ReduceOp::mean && !is_float(in))
     throw Unsupported(text("reduce does not compute means of ", dtype_name(in), ". Use the operator's meaning."));
@@ -334,11 +346,11 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
 
 std::span<const Variant> reduce_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "reduce", .op = "sum", .speed = "reduce", .create = make_reduce},
-      {.name = "reduce", .op = "mean", .speed = "reduce", .create = make_reduce},
-      {.name = "reduce", .op = "reduce_max", .speed = "reduce", .create = make_reduce},
-      {.name = "reduce", .op = "reduce_min", .speed = "reduce", .create = make_reduce},
-      {.name = "reduce", .op = "prod", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce", .op = "sum", .speed = "reduce", .create = make_reduce, .takes_steps = true},
+      {.name = "reduce", .op = "mean", .speed = "reduce", .create = make_reduce, .takes_steps = true},
+      {.name = "reduce", .op = "reduce_max", .speed = "reduce", .create = make_reduce, .takes_steps = true},
+      {.name = "reduce", .op = "reduce_min", .speed = "reduce", .create = make_reduce, .takes_steps = true},
+      {.name = "reduce", .op = "prod", .speed = "reduce", .create = make_reduce, .takes_steps = true},
       {.name = "reduce", .op = "any", .speed = "reduce", .create = make_reduce},
       {.name = "reduce", .op = "all", .speed = "reduce", .create = make_reduce},
   };

@@ -87,9 +87,21 @@ TEST(GroupNorm, MatchesItsMeaningInBothLayouts) {
         const TensorView y = nhwc ? TensorView::nhwc(DType::f32, shape) : x.view;
         const Params params = {{"groups", groups}, {"weight", int64_t{1}}, {"bias", int64_t{1}}};
         check_kernel("group_norm", {x, w, b}, {y}, params, {expected}, 1e-5, "group_norm");
+        const Tensor full = nhwc ? random_nhwc(shape, 4, 1) : random_plain(shape, 4);
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] = 2 * full.values[i] - expected[i];
+        check_kernel("group_norm", {x, w, b, full}, {y}, params, {expected}, 1e-5, "group_norm with a sum behind",
+                     {{"sum", 3, {-1, 2}}});
         if (HasFatalFailure()) return;
       }
     }
+}
+
+TEST(GroupNorm, StepsFollowWithoutPixels) {
+  const Tensor x = random_plain({3, 12}, 1), full = random_plain({3, 12}, 2);
+  auto expected = meaning("layer_norm", {plain({12, 3}, x.values)});
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += 2 * full.values[i];
+  check_kernel("group_norm", {x, full}, {x.view}, {{"groups", int64_t{4}}}, {expected}, 1e-5, "no pixels",
+               {{"sum", 1, {1, 2}}});
 }
 
 TEST(Softmax, MatchesItsMeaningOverEveryAxisAndLayout) {
@@ -102,6 +114,31 @@ TEST(Softmax, MatchesItsMeaningOverEveryAxisAndLayout) {
           for (double& v : x.values) v *= 8;
           const auto expected = meaning(log ? "log_softmax" : "softmax", {x}, {{"axis", Dim(axis)}});
           check_kernel(log ? "log_softmax" : "softmax", {x}, {x.view}, {{"axis", axis}}, {expected}, 1e-6, "softmax");
+          if (HasFatalFailure()) return;
+        }
+}
+
+// Behind the lines come a product with one value a channel, a difference from a full operand, and a sum with
+// coefficients of a full operand that is plain and of one number.
+TEST(Softmax, StepsFollowOverEveryAxisAndLayout) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}, {2, 1, 1, 40}})
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
+      for (const bool log : {false, true})
+        for (const bool nhwc : {false, true}) {
+          if (nhwc && shape.size() < 3) continue;
+          const Tensor x = nhwc ? random_nhwc(shape, 1, 1) : random_plain(shape, 1);
+          std::vector<int64_t> channels(shape.size(), 1);
+          channels[1] = shape[1];
+          const Tensor a = random_plain(channels, 2), b = nhwc ? random_nhwc(shape, 3, 2) : random_plain(shape, 3),
+                       c = random_plain(shape, 4), d = random_plain({1}, 5);
+          auto expected = meaning(log ? "log_softmax" : "softmax", {x}, {{"axis", Dim(axis)}});
+          const size_t pixels = expected.size() / static_cast<size_t>(shape[0] * shape[1]);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            const double made = expected[i] * a.values[i / pixels % static_cast<size_t>(shape[1])] - b.values[i];
+            expected[i] = -made + 2 * c.values[i] + 3 * d.values[0];
+          }
+          check_kernel(log ? "log_softmax" : "softmax", {x, a, b, c, d}, {x.view}, {{"axis", axis}}, {expected}, 2e-6,
+                       "softmax with steps", {{"mul", 1, {}}, {"sub", 2, {}}, {"sum", 3, {-1, 2, 3}}});
           if (HasFatalFailure()) return;
         }
 }

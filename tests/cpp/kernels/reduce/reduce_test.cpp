@@ -110,6 +110,30 @@ TEST(Reduce, IntegersAndBools) {
   check(flags, "sum", DType::i64, {2, 3});
 }
 
+// Rows and columns, side by side or with gaps between the outputs: a sum with a full operand, then one value a channel.
+TEST(Reduce, StepsFollow) {
+  const std::vector<int64_t> shape = {2, 5, 4, 24};
+  for (const std::string op : {"sum", "mean", "reduce_max", "reduce_min", "prod"})
+    for (const std::vector<int64_t>& axes : {std::vector<int64_t>{3}, {1}, {2, 3}, {0, 2}, {1, 2, 3}, {0, 1, 2, 3}})
+      for (const bool nhwc : {false, true}) {
+        const Tensor x = nhwc ? random_nhwc(shape, 1, 3) : random_plain(shape, 1);
+        std::vector<int64_t> reduced = shape;
+        for (const int64_t axis : axes) reduced[static_cast<size_t>(axis)] = 1;
+        const TensorView y =
+            nhwc ? TensorView::nhwc(DType::f32, reduced, reduced[1] + 2) : TensorView::plain(DType::f32, reduced);
+        const Tensor full = random_plain(reduced, 2), channels = random_plain({1, reduced[1], 1, 1}, 3);
+        auto expected = meaning(op, {x}, {{"axes", dims_of(axes)}, {"keepdim", true}});
+        const size_t pixels = static_cast<size_t>(reduced[2] * reduced[3]);
+        for (size_t i = 0; i < expected.size(); ++i) {
+          expected[i] = 2 * full.values[i] - expected[i];
+          expected[i] *= channels.values[i / pixels % static_cast<size_t>(reduced[1])];
+        }
+        check_kernel("reduce", {x, full, channels}, {y}, {{"op", op}, {"axes", axes}}, {expected}, 1e-5,
+                     op + " with steps", {{"sum", 1, {-1, 2}}, {"mul", 2, {}}});
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(Reduce, LongSumsStayAccurate) {
   const int64_t n = 1 << 18;
   const Tensor x = plain({n}, std::vector<double>(static_cast<size_t>(n), static_cast<double>(0.1f)));

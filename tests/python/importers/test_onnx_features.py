@@ -94,6 +94,16 @@ def test_categories(zeros: int) -> None:
             hetnn.compile(numbers)(np.array([[1, 4]]))
 
 
+def test_numbers_of_categories_and_categories_of_numbers() -> None:
+    told = {"cats_strings": ["a", "été", ""], "cats_int64s": [4, -2, 7], "default_int64": 9, "default_string": "none"}
+    numbers = model_of("CategoryMapper", {"y": INT64}, {"x": (STRING, ["n"])}, **told)
+    agrees(numbers, np.array(["été", "b", "a", ""], object))
+    texts = model_of("CategoryMapper", {"y": STRING}, {"x": (INT64, ["n", 2])}, **told)
+    agrees(texts, np.array([[7, 4], [0, -2]]))
+    with pytest.raises(hetnn.InvalidModel, match="3 cats_strings and 1 cats_int64s"):
+        hetnn.compile(model_of("CategoryMapper", {"y": INT64}, {"x": (STRING, ["n"])}, **{**told, "cats_int64s": [1]}))
+
+
 @pytest.mark.parametrize("labels", [{"classlabels_ints": [3, 9, 5]}, {"classlabels_strings": ["a", "b", "c"]}])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_linear_classifiers(transform: str, labels: dict[str, Any]) -> None:
@@ -130,6 +140,55 @@ def test_support_vectors_of_a_linear_model() -> None:
     agrees(model_of("SVMRegressor", {"y": FLOAT}, X, **attrs), ROWS)
 
 
+def classifier(per_class: list[int], **attrs: Any) -> Any:
+    """Of so many vectors for each class, or linear; of random numbers."""
+    rows, classes = np.random.default_rng(len(per_class)), len(per_class)
+    count, pairs = sum(per_class), classes * (classes - 1) // 2
+    if count:
+        attrs |= {"vectors_per_class": per_class, "support_vectors": rows.standard_normal(3 * count).tolist()}
+    sizes = ((classes - 1) * count or classes * 3, pairs if count else 1)
+    coefficients, rho = (rows.standard_normal(size) for size in sizes)
+    if attrs.pop("positive", False):
+        coefficients = np.abs(coefficients)
+    if attrs.pop("probable", False):
+        attrs |= {"prob_a": (-1 - rows.random(pairs)).tolist(), "prob_b": rows.standard_normal(pairs).tolist()}
+    if attrs.pop("texts", False):
+        labels, attrs["classlabels_strings"] = STRING, ["a", "b", "c", "d", "e"][:classes]
+    else:
+        labels, attrs["classlabels_ints"] = INT64, [3, 9, 5, 7, 1][:classes]
+    attrs |= {"coefficients": coefficients.tolist(), "rho": rho.tolist(), "kernel_params": [0.3, 0.2, 2.0]}
+    return model_of("SVMClassifier", {"label": labels, "scores": FLOAT}, X, **attrs)
+
+
+MANY = np.random.default_rng(1).standard_normal((40, 3)).astype(np.float32)
+CLASSES = ([3, 4], [2, 3, 4], [2, 1, 3, 2, 2])
+
+
+@pytest.mark.parametrize("probable", [False, True])
+@pytest.mark.parametrize("kernel", ["RBF", "LINEAR", "POLY", "SIGMOID"])
+def test_classes_by_support_vectors(kernel: str, probable: bool) -> None:
+    """Scores of pairs, or probabilities that a search finds from them, as far as onnxruntime's goes."""
+    for per_class in CLASSES:
+        agrees(classifier(per_class, kernel_type=kernel, probable=probable), MANY, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("transform", ["SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
+def test_transforms_of_scores_by_support_vectors(transform: str) -> None:
+    for per_class in CLASSES[:2]:
+        for probable in (False, True):
+            model = classifier(per_class, kernel_type="RBF", probable=probable, texts=True, post_transform=transform)
+            agrees(model, MANY, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes_without_support_vectors(classes: int, positive: bool) -> None:
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+        for probable in (False, True):
+            model = classifier([0] * classes, positive=positive, probable=probable, post_transform=transform)
+            agrees(model, MANY, rtol=1e-4)
+
+
 def test_records_of_scores_are_refused_with_what_to_do() -> None:
     node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])
     records = helper.make_sequence_type_proto(
@@ -155,3 +214,23 @@ def test_records_of_scores_are_refused_with_what_to_do() -> None:
 def test_tables_that_do_not_fit_are_told(op: str, attrs: dict[str, Any], message: str) -> None:
     with pytest.raises(hetnn.InvalidModel, match=message):
         hetnn.compile(model_of(op, {"y": FLOAT}, X, **attrs))
+
+
+@pytest.mark.parametrize(
+    ("attrs", "message"),
+    [
+        ({}, "of 2 classes with 2 coefficients and 1 rho for 3 features"),
+        (
+            {"vectors_per_class": [1, 1], "support_vectors": [1.0] * 5},
+            "2 vectors of 3 features in 2 classes with 5 numbers, 2 coefficients and 1 rho",
+        ),
+        (
+            {"vectors_per_class": [1, 1], "support_vectors": [1.0] * 6, "prob_a": [1.0, 2.0]},
+            "2 prob_a and 0 prob_b for 1 pairs of classes",
+        ),
+    ],
+)
+def test_tables_of_a_classifier_that_do_not_fit_are_told(attrs: dict[str, Any], message: str) -> None:
+    attrs = {"coefficients": [1.0, 2.0], "rho": [0.0], "classlabels_ints": [0, 1], **attrs}
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        hetnn.compile(model_of("SVMClassifier", {"label": INT64, "scores": FLOAT}, X, **attrs))

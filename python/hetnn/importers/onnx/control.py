@@ -144,20 +144,46 @@ def _length(sequences: list[Any], axes: list[int]) -> Size:
     return sizes.pop()
 
 
+def _while_inside(call: Call, step: Any, length: Any, state: list[Any], found: list[Any]) -> list[Any]:
+    """What a step gives; behind the end of its sequence, if that has a length of its own, the state stays, the rest is
+    0."""
+    if length is None:
+        return found
+    inside = call.create("lt", [step, length])
+    values = [call.value(value) for value in found]
+    before = [*map(call.value, state), *(call.like(0, value) for value in values[len(state) :])]
+    return [call.create("where", [inside, *pair]) for pair in zip(values, before, strict=True)]
+
+
+def _from_the_end(call: Call, length: Any, step: Any) -> Any:
+    """Where a step backwards through a sequence of that length is; 0 behind its end."""
+    one = call.constant(1, "i64")
+    place = call.create("sub", [call.create("sub", [length, step]), one])
+    return call.create("maximum", [place, call.constant(0, "i64")])
+
+
 def _late_scan(
-    call: Call, inline: Inline, state: list[Any], sequences: list[Any], axes: list[int], backwards: list[int]
+    call: Call,
+    inline: Inline,
+    state: list[Any],
+    sequences: list[Any],
+    axes: list[int],
+    backwards: list[int],
+    own: Any = None,
 ) -> list[Any]:
-    """A loop of as many rounds as the axes are long, each of which picks its entries."""
+    """A loop of as many rounds as the axes are long, each of which picks its entries; as in _scan for `own`."""
     body, name = call.attr("body"), call.node.name or "Scan"
     rows = [
-        call.create("flip", [x], axes=[axis]) if back else x
+        call.create("flip", [x], axes=[axis]) if back and own is None else x
         for x, axis, back in zip(sequences, axes, backwards, strict=True)
     ]
 
     def round_of(given: Sequence[Any]) -> list[Any]:
         number, going, *carried = given
-        entries = [call.create("gather", [x, number], axis=axis) for x, axis in zip(rows, axes, strict=True)]
-        return [going, *inline(body, f"{name}/", [*carried, *entries])]
+        places = [number if own is None or not back else _from_the_end(call, own, number) for back in backwards]
+        entries = [call.create("gather", [x, *at], axis=axis) for x, axis, *at in zip(rows, axes, places, strict=True)]
+        found = inline(body, f"{name}/", [*carried, *entries])
+        return [going, *_while_inside(call, number, own, carried, found)]
 
     trips = call.reshape(call.whole(_length(sequences, axes)), [])
     said = [_declared_sizes(output) for output in body.output[: len(state)]]
@@ -189,8 +215,9 @@ def _scan(
     axes: list[int],
     backwards: list[int],
     name: str,
+    own: Any = None,
 ) -> tuple[list[Any], list[list[Any]]]:
-    """The state behind the last step, and what every step adds to each result."""
+    """The state behind the last step, and what every step adds to each result; steps from `own` on count nothing."""
     count = _length(sequences, axes)
     if not isinstance(count, int):
         raise Unsupported(f"a Scan over an axis of symbolic size {count}")
@@ -199,9 +226,12 @@ def _scan(
     for step in range(count):
         given = [
             call.entry(x, count - 1 - step if back else step, axis)
+            if own is None or not back
+            else call.create("gather", [x, _from_the_end(call, own, call.constant(step, "i64"))], axis=axis)
             for x, axis, back in zip(sequences, axes, backwards, strict=True)
         ]
         found = inline(body, f"{name}/{step}/", [*state, *given])
+        found = _while_inside(call, call.constant(step, "i64"), own, state, found)
         state = found[: len(state)]
         for row, value in zip(rows, found[len(state) :], strict=True):
             row.append(value)
@@ -209,28 +239,36 @@ def _scan(
 
 
 def _batches(call: Call, inline: Inline) -> list[Any]:
-    """Operator set 8: a scan of axis 1 for each index of axis 0."""
-    if call.given(0):
-        raise Unsupported("a Scan over sequences unlike in length")
+    """Operator set 8: a scan of axis 1 for each index of axis 0, whose sequences may be unlike in length."""
     parts, body = _scanned(call, len(call.inputs) - 1), call.attr("body")
     inputs = [call.value(x) for x in call.inputs[1:]]
     backwards = _each(call, "directions", parts)
     _check_outputs(body, len(inputs) - parts, len(body.output))
     batches = inputs[0].shape[0]
+    lengths = [call.cast(call[0], "i64")] if call.given(0) else []
+
+    def of_batch(own: list[Any], name: str) -> list[Any]:
+        state, sequences = own[: len(inputs) - parts], own[len(inputs) - parts : len(inputs)]
+        length, axes = own[-1] if lengths else None, [0] * parts
+        if not isinstance(_length(sequences, axes), int):
+            return _late_scan(call, inline, state, sequences, axes, backwards, length)
+        state, rows = _scan(call, inline, body, state, sequences, axes, backwards, name, length)
+        outputs = body.output[len(state) :]
+        return [*state, *(_stacked(call, row, 0, out) for row, out in zip(rows, outputs, strict=True))]
+
+    name = call.node.name or "Scan"
     if not isinstance(batches, int):
-        raise Unsupported(f"a Scan over a symbolic number of batches, {batches}")
+
+        def round_of(given: Sequence[Any]) -> list[Any]:
+            own = [call.create("gather", [x, given[0]], axis=0) for x in [*inputs, *lengths]]
+            return [given[1], *of_batch(own, name)]
+
+        return late_loop(call, call.reshape(call.whole(batches), []), None, [], [], round_of)
     _rounds(batches, "Scan")
     columns: list[list[Any]] = [[] for _ in body.output]
     for batch in range(batches):
-        own = [call.entry(x, batch) for x in inputs]
-        state, sequences = own[: len(own) - parts], own[len(own) - parts :]
-        name = f"{call.node.name or 'Scan'}/{batch}"
-        state, rows = _scan(call, inline, body, state, sequences, [0] * parts, backwards, name)
-        results = [
-            *state,
-            *(_stacked(call, row, 0, out) for row, out in zip(rows, body.output[len(state) :], strict=True)),
-        ]
-        for column, value in zip(columns, results, strict=True):
+        own = [call.entry(x, batch) for x in [*inputs, *lengths]]
+        for column, value in zip(columns, of_batch(own, f"{name}/{batch}"), strict=True):
             column.append(value)
     return [_stacked(call, column, 0, out) for column, out in zip(columns, body.output, strict=True)]
 

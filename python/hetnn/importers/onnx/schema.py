@@ -41,6 +41,8 @@ _UNREAD = frozenset(
         "QuantizeLinear.output_dtype",  # as the zero point
         *(f"ai.onnx.ml.LabelEncoder.default_{kind}" for kind in ("float", "int64", "string", "tensor")),  # so has it
         "ai.onnx.ml.LinearClassifier.multi_class",  # how it was trained
+        # Of a classifier by vectors.
+        *(f"ai.onnx.ml.SVMClassifier.{name}" for name in ("kernel_params", "kernel_type", "prob_a", "prob_b")),
         "nodes_hitrates",  # how often training came by
         "nodes_hitrates_as_tensor",
         "past_present_share_buffer",  # of memory; rules that cannot take it ask

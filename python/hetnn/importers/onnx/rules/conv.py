@@ -8,12 +8,12 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
+from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, product
 from hetnn.importers.onnx.rules.call import Call, rule
 
 
 def window_padding(
-    call: Call, sizes: Sequence[Size], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+    call: Call, sizes: Sequence[Size], kernel: Sequence[Size], stride: Sequence[int], dilation: Sequence[int]
 ) -> Sequence[Size]:
     """Elements before every axis, then behind every axis, as `auto_pad` or `pads` say."""
     mode = call.attr("auto_pad", "NOTSET")
@@ -58,6 +58,19 @@ def kernel_of(call: Call, weight: Any) -> list[int]:
     return kernel
 
 
+def _weight_of(call: Call, filters: int, channels: int) -> Any:
+    """The weights, whose open sizes are those of `kernel_shape`, the bias (axis `filters`) and the input."""
+    weight, said = call[1], call.attr("kernel_shape")
+    rank, groups = len(weight.shape), int(call.attr("group"))
+    kernel = said if said is not None and len(said) == rank - 2 else [None] * (rank - 2)
+    sizes: list[Size | None] = [None, None, *kernel]
+    for axis, port, other in ((filters, 2, 0), (channels, 0, 1)):
+        if call.given(port) and len(call[port].shape) > other:
+            sizes[axis] = call[port].shape[other]
+    sizes[1] = None if sizes[1] is None else divide(sizes[1], groups)
+    return met_as(call, weight, [goal if isinstance(goal, int) else None for goal in sizes])
+
+
 def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
     """Kernel, stride and dilation along each axis."""
     kernel = kernel_of(call, weight)
@@ -81,14 +94,39 @@ def convolve_node(call: Call, x: Any, weight: Any, bias: Any, groups: int | None
     return convolve(call, x, weight, bias, window, transposed=False)
 
 
+def _of_open_windows(call: Call, weight: Any) -> Any:
+    """Windows of symbolic sizes as a walk through the images, [N, groups, C/groups · taps, places], by the filters."""
+    rank, groups = len(weight.shape) - 2, int(call.attr("group"))
+    ones = [1] * rank
+    stride, dilation = (list(call.attr(name) or ones) for name in ("strides", "dilations"))
+    filters, channels, *kernel = weight.shape
+    x = met_as(call, call[0], [None, channels * groups, *[None] * rank])
+    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    x = x if fixed(padding) == [0] * 2 * rank else padded(call, x, padding, 0)
+    windows = list(zip(x.shape[2:], kernel, stride, dilation, strict=True))
+    places = [maximum(divide(size - ((k - 1) * d + 1), s) + 1, 0) for size, k, s, d in windows]
+    steps = [product(x.shape[axis + 1 :]) for axis in range(rank + 2)]
+    walk = [*steps[:2], *(step * d for step, d in zip(steps[2:], dilation, strict=True))]
+    walk += [step * s for step, s in zip(steps[2:], stride, strict=True)]
+    columns = call.create("as_strided", [x], shape=[*x.shape[:2], *kernel, *places], strides=walk)
+    depth = channels * product(kernel)
+    columns = call.reshape(columns, [x.shape[0], groups, depth, product(places)])
+    y = call.create("matmul", [call.reshape(weight, [groups, divide(filters, groups), depth]), columns])
+    y = call.reshape(y, [x.shape[0], filters, *places])
+    return y if not call.given(2) else call.create("add", [y, call.reshape(call[2], [filters, *ones])])
+
+
 @rule("Conv")
 def _conv(call: Call) -> Any:
-    return convolve_node(call, call[0], call[1], call.optional(2))
+    weight = _weight_of(call, filters=0, channels=1)
+    if any(not isinstance(size, int) for size in weight.shape):
+        return _of_open_windows(call, weight)
+    return convolve_node(call, call[0], weight, call.optional(2))
 
 
 @rule("ConvTranspose")
 def _conv_transpose(call: Call) -> Any:
-    weight = call[1]
+    weight = _weight_of(call, filters=1, channels=0)
     kernel, stride, dilation = _windows(call, weight)
     x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
     extra: list[Size] = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]

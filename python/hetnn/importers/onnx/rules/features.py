@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.sizes import product
+from hetnn.errors import InvalidModel
 from hetnn.importers.onnx.rules.call import ONNX, Array, Call, Text, is_float
-from hetnn.importers.onnx.rules.voting import class_labels, in_rows, picked, transformed
+from hetnn.importers.onnx.rules.voting import class_labels, in_rows, one_for_two, picked, transformed
 
 _ML = "ai.onnx.ml."
 
@@ -133,54 +132,5 @@ def _linear_classifier(call: Call) -> list[Any]:
         return [picked(call, labels, place), transformed(call, scores, transform)]
     if rows != 1 or count != 2:
         raise InvalidModel(f"LinearClassifier of {count} classes with {rows} scores")
-    if transform == "PROBIT":
-        raise Unsupported("the transform PROBIT of one score for two classes")
     place = call.cast(call.create("gt", [call.reshape(scores, [scores.shape[0]]), call.like(0, scores)]), "i64")
-    if transform == "LOGISTIC":
-        both = [call.create("sigmoid", [part]) for part in (call.create("neg", [scores]), scores)]
-    else:
-        both = [call.create("sub", [call.like(1, scores), scores]), scores]
-    return [picked(call, labels, place), call.create("concat", both, axis=1)]
-
-
-def _kernel(call: Call, x: Any, vectors: Any) -> Any:
-    """What each of the vectors [S,F] has in common with each row of x [N,F]: [N,S]; without any, x itself."""
-    gamma, added, degree = (float(number) for number in [*(call.attr("kernel_params") or []), 0, 0, 0][:3])
-    kind = call.attr("kernel_type")
-    if vectors.shape[0] == 0:
-        return x
-    if kind == "RBF":
-        away = call.create("sub", [call.reshape(x, [x.shape[0], 1, x.shape[1]]), vectors])
-        squares = call.create("sum", [call.create("mul", [away, away])], axes=[2])
-        return call.create("exp", [call.create("mul", [squares, call.like(-gamma, x)])])
-    products = call.linear(x, vectors, None)
-    if kind == "LINEAR":
-        return products
-    scaled = call.create("add", [call.create("mul", [products, call.like(gamma, x)]), call.like(added, x)])
-    if kind == "POLY":
-        return call.create("pow", [scaled, call.like(degree, x)])
-    if kind == "SIGMOID":
-        return call.create("tanh", [scaled])
-    raise InvalidModel(f"kernel_type must be one of LINEAR, POLY, RBF, SIGMOID; got {kind!r}")
-
-
-@ONNX.rule(f"{_ML}SVMRegressor")
-def _support_vectors(call: Call) -> Any:
-    """Σ c_s k(x, v_s) + rho; without vectors the coefficients are those of the features."""
-    x = call.cast(in_rows(call), "f32")
-    (features,) = call.static_shape(x, "features", slice(1, 2))
-    count = int(call.attr("n_supports") or 0)
-    coefficients, rho = (np.asarray(call.attr(name) or [], np.float32) for name in ("coefficients", "rho"))
-    vectors = np.asarray(call.attr("support_vectors") or [], np.float32)
-    if coefficients.size != (count or features) or vectors.size != product([count, features]) or rho.size != 1:
-        raise InvalidModel(
-            f"SVMRegressor of {count} vectors of {features} features with {vectors.size} numbers, {coefficients.size} "
-            f"coefficients and {rho.size} rho"
-        )
-    alike = _kernel(call, x, call.constant(vectors.reshape(count, features), "f32"))
-    weight = call.constant(coefficients.reshape(1, -1), "f32")
-    y = call.linear(alike, weight, call.constant(rho, "f32"))
-    if call.attr("one_class"):
-        wins = call.create("gt", [y, call.like(0, y)])
-        return call.create("where", [wins, call.like(1, y), call.like(-1, y)])
-    return transformed(call, y, str(call.attr("post_transform")))
+    return [picked(call, labels, place), one_for_two(call, scores, transform, shares=transform != "LOGISTIC")]

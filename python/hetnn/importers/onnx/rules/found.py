@@ -6,7 +6,8 @@ from typing import Any
 
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
-from hetnn.importers.onnx.rules.call import Call, rule
+from hetnn.importers.onnx.rules.call import Call, Text, rule
+from hetnn.importers.onnx.rules.text import coded
 
 
 def _most(size: Size) -> int:
@@ -31,12 +32,17 @@ def _compress(call: Call) -> Any:
 
 @rule("Unique")
 def _unique(call: Call) -> list[Any]:
-    x, axis = call[0], call.attr("axis")
+    given, axis = call.inputs[0], call.attr("axis")
+    x, texts = coded(call, given) if isinstance(given, Text) else (call[0], None)
     if axis is None:
         x, axis = call.reshape(x, [product(x.shape)]), 0
     axis = call.axis(int(axis), len(x.shape))
     count = call.found_size(0, _most(x.shape[axis]))
-    return call.create_all("unique", [x], {"axis": axis, "sorted": bool(call.attr("sorted")), "count": count})
+    told = {"axis": axis, "sorted": bool(call.attr("sorted")), "count": count}
+    values, *rest = call.create_all("unique", [x], told)
+    if texts is not None:
+        values = Text(texts.bytes, call.create("gather", [texts.spans, values], axis=0))
+    return [values, *rest]
 
 
 @rule("NonMaxSuppression")

@@ -264,6 +264,19 @@ def _pad(call: Call) -> Any:
     return call.create("pad", [x], padding=padding, mode=call.one_of("mode", _MODES, "constant"), value=value)
 
 
+@rule("Tile<6")
+def _tile_along(call: Call) -> Any:
+    """An axis so many times; both are numbers of the input's type."""
+    rank = len(call[0].shape)
+    count, axis = (call.reshape(call.cast(call[k], "i64"), [1]) for k in (1, 2))
+    if call.is_known(call[2]):
+        axis = call.constant([call.axis(int(call.number(2, "the axis")), rank)], "i64")
+    if call.is_known(call[1]):
+        count = call.constant([int(call.number(1, "the repeats"))], "i64")
+    own = call.create("eq", [call.from_the_front(axis, rank), call.constant(np.arange(rank), "i64")])
+    return call.standard("Tile", [call[0], call.create("where", [own, count, call.constant(1, "i64")])])
+
+
 @rule("Tile")
 def _tile(call: Call) -> Any:
     """Each axis as a pair, of which the first is repeated."""
@@ -272,7 +285,7 @@ def _tile(call: Call) -> Any:
         return late(call, "tile_over", call.values(), len(x.shape))
     repeats = call.sizes(1, "the repeats")
     if len(repeats) != len(x.shape):
-        raise Unsupported("Tile before operator set 6")
+        raise InvalidModel(f"Tile with {len(repeats)} repeats of an input of {len(x.shape)} axes")
     if all(count == 1 for count in repeats):
         return x
     pairs = [part for size in x.shape for part in (1, size)]

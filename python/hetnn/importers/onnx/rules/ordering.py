@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
-from hetnn.importers.onnx.rules.call import Call, Sizes, rule
-from hetnn.importers.onnx.rules.late import is_late, late, length_of
+from hetnn.importers.onnx.rules.call import Call, rule
+from hetnn.importers.onnx.rules.late import found_shape, is_late, length_of
 from hetnn.importers.onnx.rules.movement import indexed_axes, slice_axis
 
 
@@ -95,7 +93,11 @@ def _scatter_nd(call: Call) -> Any:
 
 @rule("MaxUnpool")
 def _max_unpool(call: Call) -> Any:
-    """Every value at its place in a tensor of zeros, which grows behind to the shape that is asked for."""
+    """Every value at its place in a tensor of zeros.
+
+    Where a shape is asked for, places are of that shape where each lies in its value's window there, as those of a
+    pooling do; else of the shape that the windows span, which grows behind to the one that is asked for.
+    """
     x, places = call[0], call[1]
     kernel = [int(k) for k in call.attr("kernel_shape")]
     stride, pads = call.attr("strides") or [1] * len(kernel), call.attr("pads") or [0] * 2 * len(kernel)
@@ -106,18 +108,58 @@ def _max_unpool(call: Call) -> Any:
     for k, size in enumerate(sizes[2:]):
         spread = (size - 1) * stride[k]
         shape.append(spread + (kernel[k] - pads[k] - pads[len(kernel) + k]))
-    zeros = call.broadcast_to(call.like(0, x), [product(shape)])
-    flat = [call.reshape(part, [product(sizes)]) for part in (places, x)]
-    y = call.reshape(call.create("scatter_elements", [zeros, *flat], axis=0), shape)
-    if not call.given(2):
-        return y
-    if is_late(call, 2):
-        room = call.create("sub", [call.cast(call[2], "i64"), call.value(Sizes(np.array(shape, dtype=object)))])
-        padding = call.create("concat", [call.constant([0] * len(shape), "i64"), room], axis=0)
-        return late(call, "pad_over", [y, padding, None, None], length_of(call, 2, "the shape"))
-    wanted = call.sizes(2, "the shape")
+    wanted = _wanted_shape(call, sizes) if call.given(2) else shape
+    if wanted == shape:
+        return _at_places(call, x, places, shape)
+    windows = list(zip(kernel, stride, pads[: len(kernel)], strict=True))
+    own, none = _lie_in_windows(call, places, wanted, windows), call.constant(0, "i64")
+    there = _at_places(call, x, call.create("where", [own, places, none]), wanted)
+    spanned = _at_places(call, x, call.create("where", [own, none, places]), shape)
     room = [goal - size for goal, size in zip(wanted, shape, strict=True)]
-    return call.create("pad", [y], padding=[*[0] * len(shape), *room])
+    grown = call.create("pad", [spanned], padding=[*[0] * len(shape), *room])
+    return call.create("where", [own, there, grown])
+
+
+def _wanted_shape(call: Call, sizes: list[Size]) -> list[Size]:
+    """The shape that the third input of a MaxUnpool asks for."""
+    if not is_late(call, 2):
+        wanted = call.sizes(2, "the shape")
+    else:
+        wanted = found_shape(call, length_of(call, 2, "the shape"))
+        call.create("read_size", [call.cast(call[2], "i64")], sizes=wanted)
+    if len(wanted) != len(sizes):
+        raise InvalidModel(f"MaxUnpool of {sizes} into the shape {wanted}")
+    return [*sizes[:2], *wanted[2:]]
+
+
+def _at_places(call: Call, x: Any, places: Any, shape: list[Size]) -> Any:
+    """Zeros of a shape, of all of which together the places are, with values there."""
+    zeros = call.broadcast_to(call.like(0, x), [product(shape)])
+    flat = [call.reshape(part, [product(x.shape)]) for part in (places, x)]
+    return call.reshape(call.create("scatter_elements", [zeros, *flat], axis=0), shape)
+
+
+def _lie_in_windows(call: Call, places: Any, shape: list[Size], windows: list[tuple[int, int, int]]) -> Any:
+    """Whether all places of [N,C,...] lie in the windows of their own values in a tensor of that shape; of each axis
+    the windows' size, how far they are apart, and where the first one begins before it."""
+    rank, count = len(shape), len(places.shape)
+
+    def along(axis: int, size: Size) -> Any:
+        return call.reshape(call.create("arange", [], end=size), [size if k == axis else 1 for k in range(count)])
+
+    def at(op: str, a: Any, b: Any) -> Any:
+        return call.create(op, [a, call.constant(b, "i64") if isinstance(b, int) else b])
+
+    rest, hits = places, []
+    for axis in reversed(range(2, rank)):
+        size, (kernel, stride, before) = call.whole(shape[axis]), windows[axis - 2]
+        begin = at("sub", at("mul", along(axis, places.shape[axis]), stride), before)
+        inside = at("sub", at("remainder", rest, size), begin)
+        hits += [at("ge", inside, 0), at("lt", inside, kernel)]
+        rest = at("floor_divide", rest, size)
+    plane = at("add", at("mul", along(0, places.shape[0]), call.whole(places.shape[1])), along(1, places.shape[1]))
+    hits.append(at("eq", rest, plane))
+    return call.create("all", [call.folded("logical_and", hits)], axes=list(range(count)))
 
 
 @rule("BitShift")

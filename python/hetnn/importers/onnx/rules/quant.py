@@ -61,6 +61,21 @@ def _quantize(call: Call) -> Any:
     return _quantized(call, x, _along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
 
 
+@rule("DynamicQuantizeLinear")
+def _dynamically(call: Call) -> list[Any]:
+    """By the steps that reach from the least number, or 0, to the greatest; where all are 0 by steps of 1, as
+    onnxruntime does."""
+    x = call[0]
+    axes = list(range(len(x.shape)))
+    least, most = (call.create(f"reduce_{name}", [x], axes=axes, keepdim=False) for name in ("min", "max"))
+    least, most = call.create("minimum", [least, call.like(0, x)]), call.create("maximum", [most, call.like(0, x)])
+    scale = call.create("div", [call.create("sub", [most, least]), call.like(255, x)])
+    scale = call.create("where", [call.create("eq", [least, most]), call.like(1, x), scale])
+    zero = call.create("round", [call.create("neg", [call.create("div", [least, scale])])])
+    zero = call.cast(call.create("clamp", [zero], min=0.0, max=255.0), "u8")
+    return [call.standard("QuantizeLinear", [x, scale, zero]), scale, zero]
+
+
 def _is_known(call: Call) -> bool:
     """Whether the scale and the zero point, where there is one, are constants."""
     return all(not call.given(k) or call.known(k) is not None for k in (1, 2))

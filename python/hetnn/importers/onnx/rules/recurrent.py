@@ -97,14 +97,27 @@ class _Direction:
         if not call.given(4):
             return new_state, new_state, new_cell
         # Behind the end of a sequence the state stays, and the output is 0.
-        lengths = call.reshape(call.cast(call[4], "i64"), [self.whole.shape[1], 1])
-        inside = call.create("gt", [lengths, place])
+        inside = call.create("gt", [self.lengths(), place])
         output = call.create("where", [inside, new_state, call.like(0, state)])
         new_state = call.create("where", [inside, new_state, state])
         return output, new_state, None if cell is None else call.create("where", [inside, new_cell, cell])
 
-    def unrolled(self, steps: int, state: Any, cell: Any) -> tuple[Any, Any, Any]:
-        """All outputs, [steps, batch, hidden], and what comes last."""
+    def lengths(self) -> Any:
+        """Of each sequence, [batch, 1]."""
+        return self.call.reshape(self.call.cast(self.call[4], "i64"), [self.whole.shape[1], 1])
+
+    def over(self, steps: Size, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """All outputs, [steps, batch, hidden], and what comes last; as in onnxruntime 0 for a sequence of no step."""
+        call = self.call
+        way = self.unrolled if isinstance(steps, int) and steps <= _MOST_UNROLLED else self.looped
+        y, *last = way(steps, state, cell)
+        if call.given(4):
+            none = call.create("eq", [self.lengths(), call.constant(0, "i64")])
+            last = [x if x is None else call.create("where", [none, call.like(0, x), x]) for x in last]
+        return y, last[0], last[1]
+
+    def unrolled(self, steps: Any, state: Any, cell: Any) -> tuple[Any, Any, Any]:
+        """The same, step by step."""
         call = self.call
         at: list[Any] = [None] * steps
         for t in reversed(range(steps)) if self.backwards else range(steps):
@@ -161,7 +174,6 @@ def _layers(
     batches = [call.shape(k, 3)[0 if turned else 1] for k in (5, 6) if call.given(k)]
     x = met_as(call, x, [None, next((size for size in batches if isinstance(size, int)), None), None])
     steps, batch = x.shape[0], x.shape[1]
-    unrolls = isinstance(steps, int) and steps <= _MOST_UNROLLED
     kind = call.attr("direction", "forward")
     outputs, last_states, last_cells = [], [], []
     for direction in range(2 if kind == "bidirectional" else 1):
@@ -184,8 +196,7 @@ def _layers(
             cell = last[0] if last else None
         else:
             whole = layer.product(x, layer.weight, layer.input_bias)
-            over = _Direction(call, layer, make(layer, direction), whole, backwards)
-            y, state, cell = over.unrolled(steps, *first) if unrolls else over.looped(steps, *first)
+            y, state, cell = _Direction(call, layer, make(layer, direction), whole, backwards).over(steps, *first)
         outputs.append(y)
         last_states.append(state)
         last_cells.append(cell)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.sizes import LONGEST, divide
+from hetnn.importers.lowering.sizes import LONGEST, divide, maximum
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Array, Call, Text, rule
 
 _MOST_APART = 1024
@@ -40,13 +40,15 @@ def _short_time(call: Call) -> Any:
 
 def _counts(call: Call, x: Any, size: int, skips: int, grams: Array) -> Any:
     """How often each of n-grams of one size, [count, size], stands in rows of x, with up to `skips` items between."""
-    rows, length = call.static_shape(x, "TfIdfVectorizer")
+    rows, length = x.shape
     total = None
-    apart = 1 if size == 1 else min(skips + 1, (length - 1) // (size - 1))  # the farthest that two neighbours lie
+    apart = 1 if size == 1 else skips + 1  # the farthest that two neighbours lie
+    if isinstance(length, int):
+        apart = min(apart, (length - 1) // max(size - 1, 1))
     if apart > _MOST_APART:
         raise Unsupported(f"TfIdfVectorizer with up to {skips} items between; there may be {_MOST_APART - 1}")
     for skip in range(1, apart + 1):
-        places = length - skip * (size - 1)
+        places = maximum(length - skip * (size - 1), 0)
         windows = call.create("as_strided", [x], shape=[rows, places, size], strides=[length, 1, skip])
         same = call.create("eq", [call.reshape(windows, [rows, places, 1, size]), call.constant(grams, x.dtype)])
         found = call.cast(call.create("all", [same], axes=[3]), "f32")  # [rows, places, count]
@@ -77,7 +79,7 @@ def _tf_idf(call: Call) -> Any:
         raise InvalidModel(f"TfIdfVectorizer with ngram_counts {begins[:-1]} and ngram_indexes {columns[:9]}")
     if max(columns) >= LONGEST:
         raise Unsupported(f"TfIdfVectorizer of {max(columns) + 1} columns; there may be {LONGEST}")
-    width, shape = max(columns) + 1, call.static_shape(x, "TfIdfVectorizer")
+    width, shape = max(columns) + 1, list(x.shape)
     if len(shape) not in (1, 2):
         raise InvalidModel(f"TfIdfVectorizer of an input {shape}, which must be [C] or [N,C]")
     least, most = int(call.attr("min_gram_length")), int(call.attr("max_gram_length"))

@@ -10,7 +10,7 @@ import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met
-from hetnn.importers.lowering.sizes import LONGEST
+from hetnn.importers.lowering.sizes import LONGEST, product
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import ONNX, Call, Text, is_float, rule
 from hetnn.texts import SPAN
@@ -114,6 +114,15 @@ def equal(call: Call) -> Any:
     return call.create("text_equal", [a.bytes, spans[0], b.bytes, spans[1]])
 
 
+def coded(call: Call, text: Text) -> tuple[Any, Text]:
+    """Integers that are in order and equal as the texts are: places in a row of texts, which is the second."""
+    count = product(text.shape)
+    flat = Text(text.bytes, call.reshape(text.spans, [count]))
+    order = call.create("text_order", [flat.bytes, flat.spans])
+    row = Text(text.bytes, call.create("gather", [flat.spans, order], axis=0))
+    return call.create("text_find", [text.bytes, text.spans, row.bytes, row.spans]), row
+
+
 @rule("StringConcat")
 def _concat(call: Call) -> Any:
     a, b = _text(call, 0), _text(call, 1)
@@ -214,6 +223,21 @@ def _label(call: Call) -> Any:
         data, (spans, other) = joined(call, [values, default])
         return [Text(data, _picked(call, spans, other, place))]
     return _picked(call, values, default, place)
+
+
+@ONNX.rule("ai.onnx.ml.CategoryMapper")
+def _category(call: Call) -> Any:
+    """Of texts their numbers, of numbers their texts."""
+    names, numbers = call.attr("cats_strings") or [], call.attr("cats_int64s") or []
+    if not names or len(names) != len(numbers):
+        raise InvalidModel(f"CategoryMapper with {len(names)} cats_strings and {len(numbers)} cats_int64s")
+    texts, known, x = call.texts(names), call.constant(numbers, "i64"), call.inputs[0]
+    other = call.texts([call.attr("default_string")]), call.constant([call.attr("default_int64")], "i64")
+    if isinstance(x, Text):
+        place = call.create("text_find", [x.bytes, x.spans, texts.bytes, texts.spans])
+        return _picked(call, known, other[1], place)
+    data, (spans, none) = joined(call, [texts, other[0]])
+    return Text(data, _picked(call, spans, none, _place(call, call.value(x), known, len(names))))
 
 
 def _place(call: Call, x: Any, keys: Any, count: int) -> Any:

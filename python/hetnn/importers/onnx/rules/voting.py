@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import InvalidModel
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx.rules.call import Array, Call, Text
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # by number
@@ -34,6 +34,15 @@ def transformed(call: Call, y: Any, transform: str) -> Any:
     if transform == "SOFTMAX":
         return call.create("softmax", [y], axis=1)
     return _softmax_of_others(call, y)
+
+
+def one_for_two(call: Call, y: Any, transform: str, shares: bool) -> Any:
+    """Scores [N,2] of which one a row, [N,1], is the second: the first is what is left of 1 with `shares`, else -y."""
+    if transform == "PROBIT":
+        raise Unsupported("the transform PROBIT of one score for two classes")
+    other = call.create("sub", [call.like(1, y), y]) if shares else call.create("neg", [y])
+    both = call.create("concat", [other, y], axis=1)
+    return call.create("sigmoid", [both]) if transform == "LOGISTIC" and not shares else both
 
 
 def _softmax_of_others(call: Call, y: Any) -> Any:

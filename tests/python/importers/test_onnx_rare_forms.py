@@ -1,0 +1,208 @@
+"""Forms of ONNX operators that few files have, beside ONNX Runtime or, where it lacks them, what the standard says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import hetnn
+from importers.onnx_runtime_nodes import Array, of_runtime, same
+
+FLOAT, INT64, INT32, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.STRING
+RNG = np.random.default_rng(11)
+Port = tuple[int, "list[Any] | None"]
+
+
+def f32(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def model_of(
+    nodes: list[Any], inputs: dict[str, Port], outputs: dict[str, int], opset: int = 18, **constants: Array
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, *port) for name, port in inputs.items()],
+        [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 8
+    return model
+
+
+def agrees(model: onnx.ModelProto, wanted: list[Array] | None = None, **feeds: Array) -> None:
+    given = hetnn.compile(model)(**feeds)
+    wanted = of_runtime(model, feeds) if wanted is None else wanted
+    for mine, theirs in zip(given if isinstance(given, tuple) else [given], wanted, strict=True):
+        same(np.asarray(mine), np.asarray(theirs), 1e-4, 0)
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+def test_texts_that_differ(ordered: int) -> None:
+    node = helper.make_node("Unique", ["x"], ["y", "first", "where", "counts"], sorted=ordered)
+    kinds = {"y": STRING, "first": INT64, "where": INT64, "counts": INT64}
+    words = np.array(["b", "a", "été", "b", "", "a", "Z", "𝄞", "\uffff", "ab"], object)
+    agrees(model_of([node], {"x": (STRING, ["n"])}, kinds), x=words)
+    agrees(model_of([node], {"x": (STRING, ["n", 5])}, kinds), x=words.reshape(2, 5))
+    rows = helper.make_node("Unique", ["x"], ["y", "first", "where", "counts"], sorted=ordered, axis=0)
+    pairs = np.array([["b", "a"], ["a", "c"], ["b", "a"], ["a", "b"]], object)
+    agrees(model_of([rows], {"x": (STRING, ["n", 2])}, kinds), x=pairs)
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("shape", [["n"], ["rows", "n"]])
+def test_counts_of_n_grams_in_rows_of_any_length(shape: list[str], mode: str) -> None:
+    told = {
+        "mode": mode,
+        "min_gram_length": 1,
+        "max_gram_length": 2,
+        "max_skip_count": 2,
+        "ngram_counts": [0, 3],
+        "ngram_indexes": [0, 1, 2, 3, 4],
+        "weights": [1.0, 2.0, 3.0, 4.0, 5.0],
+    }
+    numbers = helper.make_node("TfIdfVectorizer", ["x"], ["y"], pool_int64s=[1, 2, 3, 1, 2, 2, 3], **told)
+    texts = helper.make_node("TfIdfVectorizer", ["x"], ["y"], pool_strings=list("abcabbc"), **told)
+    # One item alone has no neighbour.
+    for row in ([1, 2, 3, 2, 1, 3, 7], [2]):
+        x = np.array(row if len(shape) == 1 else [row, row[::-1]])
+        agrees(model_of([numbers], {"x": (INT64, shape)}, {"y": FLOAT}), x=x)
+        words = np.array([" abc   z"[k] for k in x.reshape(-1)], object).reshape(x.shape)
+        agrees(model_of([texts], {"x": (STRING, shape)}, {"y": FLOAT}), x=words)
+
+
+@pytest.mark.parametrize("backwards", [0, 1])
+@pytest.mark.parametrize("unlike", [False, True])
+@pytest.mark.parametrize("sizes", [[2, 4], ["b", 4], [2, "t"], ["b", "t"]])
+def test_scans_of_operator_set_8(sizes: list[Any], unlike: bool, backwards: int) -> None:
+    """Of any number of sequences, any length, and each of its own."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["next"]), helper.make_node("Mul", ["next", "x"], ["row"])],
+        "body",
+        [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("s", "x")],
+        [helper.make_tensor_value_info(name, FLOAT, [3]) for name in ("next", "row")],
+    )
+    names = ["lengths" if unlike else "", "state", "xs"]
+    node = helper.make_node("Scan", names, ["last", "ys"], body=body, num_scan_inputs=1, directions=[backwards])
+    ports: dict[str, Port] = {"state": (FLOAT, [sizes[0], 3]), "xs": (FLOAT, [*sizes, 3])}
+    feeds = {"state": f32(2, 3), "xs": f32(2, 4, 3)}
+    if unlike:
+        ports["lengths"], feeds["lengths"] = (INT64, [sizes[0]]), np.array([4, 2])
+    agrees(model_of([node], ports, {"last": FLOAT, "ys": FLOAT}, opset=8), **feeds)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_tiles_of_operator_set_1(late: bool) -> None:
+    """How often and along which axis are numbers of the input's type; onnxruntime has none of it."""
+    node = helper.make_node("Tile", ["x", "times", "axis"], ["y"])
+    x, numbers = f32(2, 3), {"times": np.array([2], np.float32), "axis": np.array([1], np.float32)}
+    ports: dict[str, Port] = {"x": (FLOAT, ["n", 3])}
+    ports |= {name: (FLOAT, [1]) for name in numbers if late}
+    model = model_of([node], ports, {"y": FLOAT}, opset=5, **({} if late else numbers))
+    agrees(model, [np.tile(x, (1, 2))], x=x, **(numbers if late else {}))
+
+
+WINDOWS: list[dict[str, Any]] = [
+    {},
+    {"auto_pad": "SAME_UPPER"},
+    {"auto_pad": "SAME_LOWER", "strides": [2, 1]},
+    {"pads": [1, 1, 0, 1], "strides": [2, 2]},
+    {"kernel_shape": [3, 3], "dilations": [2, 1]},
+]
+
+
+@pytest.mark.parametrize("told", WINDOWS, ids=str)
+@pytest.mark.parametrize(
+    "sizes", [["m", "c", "kh", "kw"], ["m", 3, 3, 3], [4, 3, "kh", "kw"]], ids=lambda sizes: "-".join(map(str, sizes))
+)
+def test_filters_of_any_size(sizes: list[Any], told: dict[str, Any]) -> None:
+    for bias in (False, True):
+        node = helper.make_node("Conv", ["x", "w", "b"][: 2 + bias], ["y"], **told)
+        ports: dict[str, Port] = {"x": (FLOAT, ["n", "c", "h", "wide"]), "w": (FLOAT, sizes)}
+        feeds = {"x": f32(2, 3, 8, 9), "w": f32(4, 3, 3, 3)}
+        if bias:
+            ports["b"], feeds["b"] = (FLOAT, ["m"]), f32(4)
+        agrees(model_of([node], ports, {"y": FLOAT}), **feeds)
+
+
+def test_filters_of_any_size_over_one_and_three_axes() -> None:
+    grouped = helper.make_node("Conv", ["x", "w"], ["y"], group=2)
+    ports: dict[str, Port] = {"x": (FLOAT, ["n", 4, "h"]), "w": (FLOAT, ["m", 2, "k"])}
+    agrees(model_of([grouped], ports, {"y": FLOAT}), x=f32(2, 4, 9), w=f32(6, 2, 3))
+    deep = helper.make_node("Conv", ["x", "w"], ["y"])
+    ports = {"x": (FLOAT, ["n", 2, "d", "h", "wide"]), "w": (FLOAT, ["m", 2, "k", "k", "k"])}
+    agrees(model_of([deep], ports, {"y": FLOAT}), x=f32(2, 2, 5, 4, 6), w=f32(3, 2, 3, 3, 3))
+
+
+def test_transposed_filters_of_open_channels() -> None:
+    """Whose sizes the input, the bias and kernel_shape say."""
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], kernel_shape=[3, 3], group=2, strides=[2, 1])
+    ports: dict[str, Port] = {
+        "x": (FLOAT, ["n", 4, "h", "wide"]),
+        "w": (FLOAT, ["c", "m", "kh", "kw"]),
+        "b": (FLOAT, [6]),
+    }
+    agrees(model_of([node], ports, {"y": FLOAT}), x=f32(2, 4, 4, 6), w=f32(4, 3, 3, 3), b=f32(6))
+
+
+@pytest.mark.parametrize("number", [0.0, 2.0, -2.0])
+def test_steps_of_numbers_that_are_all_the_same(number: float) -> None:
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])
+    kinds = {"y": TensorProto.UINT8, "scale": FLOAT, "zero": TensorProto.UINT8}
+    agrees(model_of([node], {"x": (FLOAT, ["n", 3])}, kinds), x=np.full((2, 3), number, np.float32))
+
+
+@pytest.mark.parametrize("steps", [3, "t"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_a_sequence_of_no_step_leaves_no_state(op: str, gates: int, direction: str, steps: Any) -> None:
+    ways = 2 if direction == "bidirectional" else 1
+    begun = ["state", "cell"][: 2 if op == "LSTM" else 1]
+    made = ["y", *(f"last_{name}" for name in begun)]
+    node = helper.make_node(op, ["x", "w", "r", "", "lengths", *begun], made, hidden_size=4, direction=direction)
+    ports: dict[str, Port] = {"x": (FLOAT, [steps, 2, 5]), "lengths": (INT32, [2])}
+    ports |= {name: (FLOAT, [ways, 2, 4]) for name in begun}
+    model = model_of([node], ports, dict.fromkeys(made, FLOAT), w=f32(ways, 4 * gates, 5), r=f32(ways, 4 * gates, 4))
+    feeds = {name: f32(ways, 2, 4) for name in begun}
+    for lengths in ([3, 0], [0, 2], [0, 0]):
+        agrees(model, x=f32(3, 2, 5), lengths=np.array(lengths, np.int32), **feeds)
+
+
+POOLS: list[tuple[dict[str, Any], tuple[int, ...]]] = [
+    ({"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}, (7, 8)),
+    ({"kernel_shape": [2, 3], "strides": [1, 3]}, (7, 8)),
+    ({"kernel_shape": [2, 2], "strides": [2, 2]}, (7, 9)),
+    ({"kernel_shape": [3], "strides": [2]}, (9,)),
+    ({"kernel_shape": [2, 2, 2], "strides": [2, 2, 2]}, (5, 6, 7)),
+]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("told", "sizes"), POOLS, ids=str)
+def test_a_pooling_is_undone_into_the_shape_that_it_had(
+    told: dict[str, Any], sizes: tuple[int, ...], is_open: bool
+) -> None:
+    """Also where windows do not span it, so that the places are of another shape than theirs."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["pooled", "places"], **told),
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("MaxUnpool", ["pooled", "places", "shape"], ["y"], **told),
+    ]
+    shape = ["n", "c", *(f"s{k}" for k in range(len(sizes)))] if is_open else [2, 3, *sizes]
+    agrees(model_of(nodes, {"x": (FLOAT, shape)}, {"y": FLOAT}), x=f32(2, 3, *sizes))
+
+
+def test_a_pooling_is_undone_into_a_larger_shape() -> None:
+    """The standard's own example, whose places are of what the windows span; onnxruntime has it otherwise."""
+    node = helper.make_node("MaxUnpool", ["x", "places", "shape"], ["y"], kernel_shape=[2, 2], strides=[2, 2])
+    ports: dict[str, Port] = {"x": (FLOAT, [1, 1, 2, 2]), "places": (INT64, [1, 1, 2, 2]), "shape": (INT64, [4])}
+    model = model_of([node], ports, {"y": FLOAT})
+    feeds = {"x": f32(1, 1, 2, 2), "places": np.array([[[[5, 7], [13, 15]]]]), "shape": np.array([1, 1, 5, 5])}
+    agrees(model, ReferenceEvaluator(model).run(None, feeds), **feeds)

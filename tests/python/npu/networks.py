@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -125,17 +126,21 @@ KINDS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
 }
 
 
-def networks() -> list[Network]:
-    """Each of f32 and of integers of 8 bits."""
-    out = []
-    for name, (kind, shape, kib) in KINDS.items():
-        torch.manual_seed(5)
-        exported = export(kind(), torch.randn(shape))
-        x = torch.randn(shape).numpy()
-        out.append(Network(f"{name} f32", import_model(exported).graph.print(), [x], 2 * kib))
-        quantized = hetnn.quantize(exported, [(x,)], "int8", "minmax", adapt_rounding=False, equalize=False)
-        out.append(Network(f"{name} int8", quantized.graph.print(), [x], kib))
-    return out
+NAMES = [f"{name} {dtype}" for name in KINDS for dtype in ("f32", "int8")]
+
+
+@cache
+def network(called: str) -> Network:
+    """Of NAMES."""
+    name, dtype = called.split()
+    kind, shape, kib = KINDS[name]
+    torch.manual_seed(5)
+    exported = export(kind(), torch.randn(shape))
+    x = torch.randn(shape).numpy()
+    if dtype == "f32":
+        return Network(called, import_model(exported).graph.print(), [x], 2 * kib)
+    quantized = hetnn.quantize(exported, [(x,)], "int8", "minmax", adapt_rounding=False, equalize=False)
+    return Network(called, quantized.graph.print(), [x], kib)
 
 
 def compile_for(graph: str, spec: dict[str, Any], schedule: str | None = None) -> hetnn.Executable:

@@ -11,6 +11,7 @@ from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 from fuzz.fuzz_schedules import fuzz as fuzz_schedules
 from fuzz.fuzz_tflite import fuzz as fuzz_tflite
 from fuzz.fuzz_tflite_layers import sweep as sweep_layers
+from fuzz.fuzz_tflite_networks import fuzz as fuzz_networks
 from fuzz.sweep_onnx import sweep
 
 
@@ -51,6 +52,12 @@ def test_random_tflite_layers_of_integers_give_litert_s() -> None:
     rows = sweep_layers(4, seed=7, kinds=kinds)
     assert {called: row.first for called, row in rows.items() if row.first} == {}
     assert sum(row.counts["equal"] for row in rows.values()) > 90
+
+
+def test_random_tflite_networks_give_litert_s_integers_on_an_npu() -> None:
+    counts, findings = fuzz_networks(models=120, seed=5)
+    assert not findings
+    assert counts["equal"] > 100
 
 
 def test_altered_schedules_are_refused_by_name_or_compute_the_same() -> None:

@@ -49,6 +49,12 @@ Requant requant_of(double real, Rounding rounding) {
   return {static_cast<int32_t>(multiplier), exponent};
 }
 
+Requant requant_of_steps(double real, Rounding rounding) {
+  const Requant out = requant_of(real, rounding);
+  if (rounding != Rounding::double_rounding || out.shift >= 0) return out;
+  return {static_cast<int32_t>(std::llround(real * 0x1p31)), 0};
+}
+
 bool is_sound(const Requant& factor, Rounding rounding) {
   if (rounding == Rounding::half_even_fp32) return std::isfinite(std::bit_cast<float>(factor.multiplier));
   return factor.multiplier >= 0 && factor.shift >= -31 && factor.shift <= 30;

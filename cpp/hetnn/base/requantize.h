@@ -32,6 +32,10 @@ struct Requant {
 /// The factor `real` (positive, finite, in [2^-31, 2^30)) in a target's form. InvalidModel for one out of range.
 Requant requant_of(double real, Rounding rounding);
 
+/// The same for values of up to 16 bits, which double_rounding then rounds once: no shift to the right is left to
+/// round.
+Requant requant_of_steps(double real, Rounding rounding);
+
 /// Whether a factor that a device reads is one that requant_of may have made.
 bool is_sound(const Requant& factor, Rounding rounding);
 

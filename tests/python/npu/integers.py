@@ -29,6 +29,15 @@ def requantize(value: Array, real: float) -> Array:
     return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0)).astype(np.int64)
 
 
+def requantize_steps(value: Array, real: float) -> Array:
+    """Of values of 16 bits: rounded once, halves away from zero."""
+    multiplier, shift = multiplier_of(real)
+    if shift >= 0:
+        return requantize(value, real)
+    product = np.abs(value.astype(np.int64)) * int(np.floor(real * 2**31 + 0.5))
+    return np.sign(value) * ((product + (1 << 30)) >> 31)
+
+
 def saturate(value: Array) -> Array:
     return np.clip(value, -128, 127).astype(np.int8)
 

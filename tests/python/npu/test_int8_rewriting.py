@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hetnn
-from npu.integers import Array, attrs, quant, requantize, run, saturate, text_of
+from npu.integers import Array, attrs, quant, requantize_steps, run, saturate, text_of
 
 X_SCALE, X_ZERO = 0.043, -9
 Y_SCALE, Y_ZERO = 0.061, 4
@@ -49,8 +49,8 @@ def test_prelu_equals_the_direct_integer_layer_bit_for_bit(name: str) -> None:
     integers = np.broadcast_to(slopes.astype(np.int64), (channels,)).reshape(1, -1, 1, 1)
     direct = np.where(
         steps >= 0,
-        requantize(steps, X_SCALE / Y_SCALE),
-        requantize(steps * integers, X_SCALE * scale / Y_SCALE),
+        requantize_steps(steps, X_SCALE / Y_SCALE),
+        requantize_steps(steps * integers, X_SCALE * scale / Y_SCALE),
     )
     want = saturate(direct + Y_ZERO)
     got = run(prelu_graph(slopes, scale, channels), x, target="cpu+relu-only")
@@ -81,6 +81,21 @@ def test_piecewise_functions_stay_on_the_npu_within_a_step(layer: str, function:
     real = X_SCALE * (x.astype(np.float64) - X_ZERO)
     ideal = np.clip(function(real) / Y_SCALE + Y_ZERO, -128, 127)  # type: ignore[operator]
     assert np.abs(run(graph, x, target="cpu+relu-only") - ideal).max() <= 0.75
+
+
+@pytest.mark.parametrize(
+    ("x_scale", "y_scale"), [(0.0319, 0.0922), (0.5, 0.011), (0.02, 0.9), (0.031, 0.0311), (0.0073, 0.0319)]
+)
+@pytest.mark.parametrize("layer", ["identity", "relu"])
+def test_another_scale_rounds_once(layer: str, x_scale: float, y_scale: float) -> None:
+    """A double rounding of 8 bits would be a step off in a quarter of the values."""
+    x = every_value(2)
+    graph = f"""graph @q {{stage = imported}} (%x: {quant(x_scale, X_ZERO)}[1,2,16,16]) -> (%y) {{
+      %y = {layer}(%x) {{{attrs(y_scale, Y_ZERO)}}} : {quant(y_scale, Y_ZERO)}[1,2,16,16]
+    }}"""
+    real = (x.astype(np.float64) - X_ZERO) * x_scale / y_scale
+    want = saturate(np.rint(np.maximum(real, 0) if layer == "relu" else real) + Y_ZERO)
+    np.testing.assert_array_equal(run(graph, x, target="cpu+relu-only"), want)
 
 
 @pytest.mark.parametrize("layer", ["gelu", "silu", "sigmoid", "tanh", "hardswish", "mish", "elu", "exp"])

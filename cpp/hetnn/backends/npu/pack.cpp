@@ -74,11 +74,19 @@ int64_t Packer::bias(const Layer& layer) {
   return keep(Tensor::of<int32_t>(tensor.shape(), out));
 }
 
-int64_t Packer::factors(const Layer& layer, std::span<const double> reals) {
+// Products of one value each, of 16 bits at most, as a change of scale is; but what a model says of its rounding holds.
+bool scales_steps(const Layer& layer) {
+  const ProductShape& p = layer.product;
+  return layer.form == Form::product && ops::taps_of(layer.window) == 1 && p.in_c == p.groups && !p.biased &&
+         !layer.node().attrs().contains(ops::kQuantRounding);
+}
+
+int64_t Packer::factors(const Layer& layer, std::span<const double> reals, bool of_steps) {
   std::vector<int32_t> words;
   try {
     for (double real : reals) {
-      const Requant factor = requant_of(real, spec_.numerics.rounding);
+      const Requant factor =
+          of_steps ? requant_of_steps(real, spec_.numerics.rounding) : requant_of(real, spec_.numerics.rounding);
       words.insert(words.end(), {factor.multiplier, factor.shift});
     }
   } catch (const InvalidModel& error) {
@@ -94,7 +102,7 @@ int64_t Packer::product_factors(const Layer& layer) {
                    &y = *node.output()->type().quant;
   std::vector<double> reals(static_cast<size_t>(layer.product.out_c));
   for (size_t k = 0; k < reals.size(); ++k) reals[k] = x.scale() * w.scale(k) / y.scale();
-  return factors(layer, reals);
+  return factors(layer, reals, scales_steps(layer));
 }
 
 // Sums and extremes are formed at a common scale with more bits; products as they are.

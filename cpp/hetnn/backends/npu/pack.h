@@ -37,7 +37,8 @@ class Packer {
 
  private:
   int64_t keep(const Tensor& tensor) { return keep_ ? keep_(tensor) : 0; }
-  int64_t factors(const Layer& layer, std::span<const double> reals);
+  // `of_steps`: of values of 16 bits at most.
+  int64_t factors(const Layer& layer, std::span<const double> reals, bool of_steps = false);
   int64_t combined_factors(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y);
 
   const hetnn::npu::Spec& spec_;

@@ -31,8 +31,7 @@ def requantize(value: Array, real: float) -> Array:
 
 def requantize_steps(value: Array, real: float) -> Array:
     """Of values of 16 bits: rounded once, halves away from zero."""
-    multiplier, shift = multiplier_of(real)
-    if shift >= 0:
+    if multiplier_of(real)[1] >= 0:
         return requantize(value, real)
     product = np.abs(value.astype(np.int64)) * int(np.floor(real * 2**31 + 0.5))
     return np.sign(value) * ((product + (1 << 30)) >> 31)

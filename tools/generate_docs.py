@@ -103,13 +103,13 @@ By a rule ({len(TORCH.rules)}): {listed(TORCH.rules)}.
 
 All operator sets, of the default domain. Named sizes are symbols; shapes computed from shapes are computed when
 importing. Axes, bounds and shapes that are values of the model are taken where the model declares the shape of what
-they give, which is checked when it runs. Weights may lie in files of the model's folder. Functions of a model are
-opened, and so is an `If` whose condition is known; of another, both branches are computed and one is chosen, or only
-the one that is taken where a branch takes long (layers, loops) or may refuse values or sizes (picks by indices, divides
-integers, reshapes). Branches may give values unlike in rank: all that follows is done for both sides until they are
-alike, which they must be where they leave the model or a loop's round. `Loop`, `Scan` and sequences are unrolled where
-the number of rounds and the lengths are known. What a loop repeats, or one branch computes, is a program of its own,
-planned, placed and saved as the model is.
+they give, which is checked when it runs. Weights may lie in files of the model's folder, and be sparse, which makes
+them dense; a sparse input is given dense. Functions of a model are opened, and so is an `If` whose condition is known;
+of another, both branches are computed and one is chosen, or only the one that is taken where a branch takes long
+(layers, loops) or may refuse values or sizes (picks by indices, divides integers, reshapes). Branches may give values
+unlike in rank: all that follows is done for both sides until they are alike, which they must be where they leave the
+model or a loop's round. `Loop`, `Scan` and sequences are unrolled where the number of rounds and the lengths are
+known. What a loop repeats, or one branch computes, is a program of its own, planned, placed and saved as the model is.
 Names of inputs, outputs, nodes and sizes are the file's own. Sizes of -1 or `?` are open, each one its own. Nodes may
 stand in any order that has no circle. An attribute that says something and that hetnn does not read is refused by name.
 `make sweep-files` runs the model files that packages ship beside ONNX Runtime.

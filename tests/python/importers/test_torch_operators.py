@@ -122,6 +122,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "pdist": (torch.pdist, (X[0],)),
     "scans": (lambda x: (x.cumsum(1), x.cumprod(-1), x.logcumsumexp(0)), (X,)),
     "scans of integers": (lambda x: (x.cumsum(1), x.cumprod(-1), (x > 0).cumsum(0)), (N,)),
+    "truth of all": (
+        lambda x, y: (
+            *(f(truth) for f in (torch._is_all_true, torch._is_any_true) for truth in (x > 9, x < 9, y > 0)),
+            (x > 0).all(1),
+            (y > 0).any(),
+        ),
+        (X, Y),
+    ),
     "running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (NAN,)),
     "running extremes of integers": (lambda x: (*x.cummax(1), *x.cummin(-1)), (N,)),
     "sort": (lambda x: (*x.sort(1), *x.sort(-1, descending=True), x.argsort(0)), (NAN,)),

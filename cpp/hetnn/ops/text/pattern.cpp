@@ -331,22 +331,43 @@ bool TextPattern::takes(const Set& set, char32_t character) const {
   return found != set.negated;
 }
 
-bool TextPattern::matches(std::string_view text) const {
+// Sees whether a match ends before the text, behind its first character, and so on while one may go on.
+template <typename See>
+void TextPattern::walk(std::string_view text, size_t at, See&& see) const {
   Waiting now(program_.size()), next(program_.size());
   const auto follow = [](std::string_view rest) { return is_word(next_character(rest)); };
-  bool before = false;
-  now.add(program_, 0, true, text.empty(), follow(text));
-  while (!text.empty() && !now.found.empty()) {
-    const char32_t character = next_character(text);
+  const auto done = [&] {
+    return std::ranges::any_of(now.found, [&](size_t k) { return program_[k].step == Step::done; });
+  };
+  std::string_view rest = text.substr(at);
+  bool before = at > 0 && is_word(static_cast<unsigned char>(text[at - 1]));
+  now.add(program_, 0, at == 0, rest.empty(), before != follow(rest));
+  see(rest, done());
+  while (!rest.empty() && !now.found.empty()) {
+    const char32_t character = next_character(rest);
     before = is_word(character);
-    for (const size_t at : now.found) {
-      if (program_[at].step == Step::take && takes(sets_[program_[at].a], character))
-        next.add(program_, at + 1, false, text.empty(), before != follow(text));
+    for (const size_t k : now.found) {
+      if (program_[k].step == Step::take && takes(sets_[program_[k].a], character))
+        next.add(program_, k + 1, false, rest.empty(), before != follow(rest));
     }
     std::swap(now, next);
     next.clear();
+    see(rest, done());
   }
-  return text.empty() && std::ranges::any_of(now.found, [&](size_t at) { return program_[at].step == Step::done; });
+}
+
+bool TextPattern::matches(std::string_view text) const {
+  bool whole = false;
+  walk(text, 0, [&](std::string_view rest, bool ends) { whole = ends && rest.empty(); });
+  return whole;
+}
+
+size_t TextPattern::longest(std::string_view text, size_t at) const {
+  size_t length = std::string_view::npos;
+  walk(text, at, [&](std::string_view rest, bool ends) {
+    if (ends) length = text.size() - rest.size() - at;
+  });
+  return length;
 }
 
 }  // namespace hetnn::ops

@@ -13,6 +13,8 @@ class TextPattern {
   explicit TextPattern(std::string_view source);
   /// Whether the pattern matches the whole text, in UTF-8.
   bool matches(std::string_view text) const;
+  /// How long the longest match is that begins at a byte of the text; npos where there is none.
+  size_t longest(std::string_view text, size_t at) const;
 
   struct Range {
     char32_t first, last;
@@ -29,6 +31,8 @@ class TextPattern {
 
  private:
   bool takes(const Set& set, char32_t character) const;
+  template <typename See>
+  void walk(std::string_view text, size_t at, See&& see) const;
 
   std::vector<Instruction> program_;
   std::vector<Set> sets_;

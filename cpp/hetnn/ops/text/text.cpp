@@ -104,6 +104,22 @@ void write_texts(const Evaluation& e, const std::vector<std::string>& texts, std
   }
 }
 
+void write_parts(const Evaluation& e, const std::vector<std::vector<std::string_view>>& rows, size_t most) {
+  std::vector<int64_t> shape(e.input(1).shape.begin(), e.input(1).shape.end());
+  int64_t* counts = e.output(1, shape).values<int64_t>();
+  shape.push_back(static_cast<int64_t>(most));
+  define(e, "parts", shape.back());
+  int64_t* to = e.output(0, shape).values<int64_t>();
+  const auto* bytes = reinterpret_cast<const char*>(e.input(0).data);
+  for (const std::vector<std::string_view>& row : rows) {
+    for (const std::string_view part : row) {
+      *to++ = part.empty() ? 0 : (part.data() - bytes) << kLengthBits | static_cast<int64_t>(part.size());
+    }
+    to = std::fill_n(to, most - row.size(), 0);
+    *counts++ = static_cast<int64_t>(row.size());
+  }
+}
+
 char32_t next_character(std::string_view& text) {
   if (text.empty()) return 0;
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };

@@ -38,6 +38,10 @@ std::vector<std::string_view> texts_of(const Evaluation& e, size_t at = 0);
 /// Writes texts to outputs 0 and 1. Fails where they have 2^31 bytes or more.
 void write_texts(const Evaluation& e, const std::vector<std::string>& texts, std::vector<int64_t> shape);
 
+/// Writes the parts of each text, the most of one, to output 0 as spans of input 0, their numbers to output 1; `parts`
+/// is the most.
+void write_parts(const Evaluation& e, const std::vector<std::vector<std::string_view>>& rows, size_t most);
+
 /// The first character, which is taken from the text; a byte that begins none stands for itself. 0 where it is empty.
 char32_t next_character(std::string_view& text);
 void append_character(std::string& to, char32_t character);

@@ -61,19 +61,7 @@ void meaning(const Evaluation& e) {
     rows.push_back(delimiter.empty() ? words_of(each, most) : parts_of(each, delimiter, most));
     width = std::max(width, rows.back().size());
   }
-  std::vector<int64_t> shape(e.input(1).shape.begin(), e.input(1).shape.end());
-  int64_t* counts = e.output(1, shape).values<int64_t>();
-  shape.push_back(static_cast<int64_t>(width));
-  define(e, "parts", shape.back());
-  int64_t* to = e.output(0, shape).values<int64_t>();
-  const auto* bytes = reinterpret_cast<const char*>(e.input(0).data);
-  for (const std::vector<std::string_view>& row : rows) {
-    for (const std::string_view part : row) {
-      *to++ = part.empty() ? 0 : (part.data() - bytes) << 32 | static_cast<int64_t>(part.size());
-    }
-    to = std::fill_n(to, width - row.size(), 0);
-    *counts++ = static_cast<int64_t>(row.size());
-  }
+  write_parts(e, rows, width);
 }
 
 }  // namespace

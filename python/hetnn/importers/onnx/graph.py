@@ -141,14 +141,15 @@ class _Importer:
     def run(self) -> Imported:
         graph = self._model.graph
         scope = _Scope({entry.domain: entry.version for entry in self._model.opset_import})
-        if graph.sparse_initializer:
-            raise Unsupported("the model has sparse initializers. Make them dense.")
         if count_nodes(self._model) > MOST_NODES:
             raise InvalidModel(TOO_MANY)
         self._lift_inputs(scope)  # first, so that their names are theirs
         for tensor in graph.initializer:
             if tensor.name not in scope.values:
                 scope.values[tensor.name] = self._weight(tensor)
+        for sparse in graph.sparse_initializer:
+            if sparse.values.name not in scope.values:
+                scope.values[sparse.values.name] = self.constant(self._weights.dense(sparse), sparse.values.name)
         scope.shapes = self._declared(graph)
         self._add_nodes(graph.node, scope)
         if self._problems:
@@ -275,8 +276,9 @@ class _Importer:
         self._generators.append((made[1], name, initial))
         return made[0]
 
-    def tensor(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
-        return self._weights.array(tensor)
+    def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> np.ndarray[Any, Any]:
+        sparse = isinstance(tensor, onnx.SparseTensorProto)
+        return self._weights.dense(tensor) if sparse else self._weights.array(tensor)
 
     def standard(
         self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int

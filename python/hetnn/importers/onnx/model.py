@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_bytes
 
 _MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
+_MOST_ELEMENTS = 1 << 28  # of a sparse tensor that is made dense
 
 # Element types by what ONNX calls them.
 _NAMES = {
@@ -133,6 +135,27 @@ class Weights:
             raise InvalidModel(
                 f"the tensor '{tensor.name}' cannot be read: {error}. Its data must fill its shape {list(tensor.dims)}."
             ) from error
+
+    def dense(self, sparse: onnx.SparseTensorProto) -> np.ndarray[Any, Any]:
+        """A sparse tensor with zeros where it has no value. InvalidModel where its parts disagree."""
+        values, places = self.array(sparse.values), self.array(sparse.indices)
+        shape, name = [int(size) for size in sparse.dims], sparse.values.name
+        if min(shape, default=0) < 0 or math.prod(shape) > _MOST_ELEMENTS:
+            raise InvalidModel(f"the sparse tensor '{name}' of {shape}, which may have {_MOST_ELEMENTS} elements")
+        if places.ndim == 2 and places.shape[1] == len(shape):
+            inside = bool(((places >= 0) & (places < np.array(shape))).all())
+            flat = np.ravel_multi_index(tuple(places.T), shape) if inside and len(shape) else np.zeros(0, np.int64)
+        else:
+            flat = places
+            inside = bool(((flat >= 0) & (flat < math.prod(shape))).all())
+        if not inside or flat.shape != values.shape or values.ndim != 1:
+            raise InvalidModel(
+                f"the sparse tensor '{name}' of {shape} with {list(values.shape)} values at places "
+                f"{list(places.shape)}; each value has one place in the shape. Export the model again."
+            )
+        out = np.zeros(math.prod(shape), values.dtype)
+        out[flat] = values
+        return out.reshape(shape)
 
     def _external(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         entries = {entry.key: entry.value for entry in tensor.external_data}

@@ -56,12 +56,12 @@ class Ports:
             return Maybe(there, value), {"optional": [port, tree]}
         if kind == "sequence_type":
             return self._lift_sequence(name, given.sequence_type.elem_type)
-        if kind != "tensor_type":
+        if kind not in ("tensor_type", "sparse_tensor_type"):
             raise Unsupported(
                 f"the input '{name}' is a {kind or 'value of no type'}; hetnn takes tensors, sequences and optional "
                 "values. Give its elements as inputs of their own."
             )
-        tensor = given.tensor_type
+        tensor = getattr(given, kind)  # one that is sparse in the file is given dense
         if not tensor.HasField("shape"):
             raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
         shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]

@@ -184,7 +184,7 @@ class Importer(Protocol):
 
     def found_size(self, low: int, high: int) -> Dim: ...
 
-    def tensor(self, tensor: onnx.TensorProto) -> Array: ...
+    def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Array: ...
 
     def standard(
         self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int
@@ -449,9 +449,9 @@ class Call(Building):
         coded = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
         return self._importer.texts(coded, [len(texts)] if shape is None else shape)
 
-    def tensor(self, tensor: onnx.TensorProto) -> Any:
+    def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Any:
         """A tensor of an attribute as a constant."""
-        if tensor.data_type == onnx.TensorProto.STRING:
+        if isinstance(tensor, onnx.TensorProto) and tensor.data_type == onnx.TensorProto.STRING:
             return self.texts(list(tensor.string_data), list(tensor.dims))
         return self._importer.constant(self._importer.tensor(tensor))
 

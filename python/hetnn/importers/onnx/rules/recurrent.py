@@ -60,6 +60,26 @@ class Layer:
         self.state_bias = None if bias is None else self.cut(bias, half, 2 * half)
         self.weight = call.entry(call[1], direction)
 
+    @classmethod
+    def features(cls, call: Call) -> Size:
+        """The size of a row of the sequence."""
+        return call.shape(1, 3)[cls.inner]
+
+    # What an LSTM carries beside the cell: at first, at a step's begin, behind it and at last.
+
+    def begun(self, cell: Any) -> Any:
+        return cell
+
+    def entered(self, x: Any, cell: Any) -> tuple[Any, Any]:
+        """What comes of the input, and the cell."""
+        return x, cell
+
+    def left(self, _: Any, cell: Any) -> Any:
+        return cell
+
+    def ended(self, cell: Any) -> Any:
+        return cell
+
     def cut(self, value: Any, start: int, end: int) -> Any:
         return self.call.create("slice", [value], axis=len(value.shape) - 1, start=start, end=end)
 
@@ -170,7 +190,7 @@ def _layers(
     if turned:
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
-    x = met_as(call, x, [None, None, call.shape(1, 3)[kind_of_layer.inner]])
+    x = met_as(call, x, [None, None, kind_of_layer.features(call)])
     batches = [call.shape(k, 3)[0 if turned else 1] for k in (5, 6) if call.given(k)]
     x = met_as(call, x, [None, next((size for size in batches if isinstance(size, int)), None), None])
     steps, batch = x.shape[0], x.shape[1]
@@ -186,7 +206,7 @@ def _layers(
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
             return met_as(call, call.entry(given, direction), shape)
 
-        first, backwards = (initial(5), initial(6) if cells else None), kind == "reverse" or direction == 1
+        first, backwards = (initial(5), layer.begun(initial(6)) if cells else None), kind == "reverse" or direction == 1
         op = _operator_of(call, preset)
         if op:
             states = list(first if cells else first[:1])
@@ -199,7 +219,7 @@ def _layers(
             y, state, cell = _Direction(call, layer, make(layer, direction), whole, backwards).over(steps, *first)
         outputs.append(y)
         last_states.append(state)
-        last_cells.append(cell)
+        last_cells.append(layer.ended(cell) if cells else None)
     y = call.stacked(outputs, 1)  # [steps, directions, batch, hidden]
     found = [call.create("permute", [y], perm=[2, 0, 1, 3]) if turned else y]
     for parts in (last_states, last_cells) if cells else (last_states,):
@@ -262,6 +282,7 @@ def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
             return gate if peephole is None else layer.add(gate, layer.mul(cell, layer.gate(peephole, index)))
 
         def step(x: Any, h: Any, cell: Any) -> tuple[Any, Any]:
+            x, cell = layer.entered(x, cell)
             gates = layer.add(x, layer.product(h, layer.recurrence, layer.state_bias))
             admitted = f(peeped(layer.gate(gates, 0), cell, 0))
             if coupled:
@@ -270,7 +291,8 @@ def lstm(call: Call, kind_of_layer: type[Layer]) -> list[Any]:
                 kept = f(peeped(layer.gate(gates, 2), cell, 2))
             new = layer.add(layer.mul(kept, cell), layer.mul(admitted, g(layer.gate(gates, 3))))
             shown = f(peeped(layer.gate(gates, 1), new, 1))
-            return layer.mul(shown, h_of(new)), new
+            state = layer.mul(shown, h_of(new))
+            return state, layer.left(state, new)
 
         return step
 

@@ -30,8 +30,10 @@ def _constant(call: Call) -> Any:
         return [call.texts([call.attr("value_string")], [])]
     if call.attr("value_strings") is not None:
         return [call.texts(call.attr("value_strings"))]
+    if call.attr("sparse_value") is not None:
+        return [call.tensor(call.attr("sparse_value"))]
     if call.attr("value") is None:
-        raise Unsupported("a sparse Constant")
+        raise InvalidModel("a Constant without a value")
     return [call.tensor(call.attr("value"))]
 
 

@@ -74,7 +74,8 @@ def moved(call: Call, move: Callable[[list[Any]], list[Any]]) -> list[Any]:
     return outputs if call.node.op_type in MEASURES else [Text(data, value) for value in outputs]
 
 
-def _text(call: Call, index: int) -> Text:
+def text_of(call: Call, index: int) -> Text:
+    """An input that must be texts."""
     found = call.inputs[index] if call.given(index) else None
     if not isinstance(found, Text):
         raise InvalidModel(f"{call.node.op_type} needs strings as input {index}")
@@ -109,7 +110,7 @@ def _spelled(dtype: str) -> str:
 
 
 def equal(call: Call) -> Any:
-    a, b = _text(call, 0), _text(call, 1)
+    a, b = text_of(call, 0), text_of(call, 1)
     spans = met(call, [a.spans, b.spans], broadcast=True)
     return call.create("text_equal", [a.bytes, spans[0], b.bytes, spans[1]])
 
@@ -125,20 +126,20 @@ def coded(call: Call, text: Text) -> tuple[Any, Text]:
 
 @rule("StringConcat")
 def _concat(call: Call) -> Any:
-    a, b = _text(call, 0), _text(call, 1)
+    a, b = text_of(call, 0), text_of(call, 1)
     spans = met(call, [a.spans, b.spans], broadcast=True)
     return [_made(call, "text_concat", [a.bytes, spans[0], b.bytes, spans[1]])]
 
 
 @rule("RegexFullMatch")
 def _match(call: Call) -> Any:
-    x = _text(call, 0)
+    x = text_of(call, 0)
     return call.create("text_match", [x.bytes, x.spans], pattern=call.attr("pattern", ""))
 
 
 @rule("StringSplit")
 def _split(call: Call) -> Any:
-    x = _text(call, 0)
+    x = text_of(call, 0)
     most = call.attr("maxsplit")
     told = {
         "delimiter": call.attr("delimiter") or "",
@@ -152,7 +153,7 @@ def _split(call: Call) -> Any:
 @rule("StringNormalizer")
 def _normalize(call: Call) -> Any:
     """Stop words are taken out, of what is left the case is changed; where nothing is left stands an empty text."""
-    x = _text(call, 0)
+    x = text_of(call, 0)
     if len(x.shape) not in (1, 2) or (len(x.shape) == 2 and x.shape[0] != 1):
         raise InvalidModel(f"StringNormalizer of strings {list(x.shape)}, which must be [C] or [1,C]")
     rows, x = len(x.shape) == 2, Text(x.bytes, call.reshape(x.spans, x.shape[-1:]))

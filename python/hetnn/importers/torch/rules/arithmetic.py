@@ -40,9 +40,10 @@ def _mean_or_sum(call: Call) -> Any:
     )
 
 
-@rule("any.default", "any.dim", "any.dims", "all.default", "all.dim", "all.dims")
+@rule("any.default", "any.dim", "any.dims", "_is_any_true.default")
+@rule("all.default", "all.dim", "all.dims", "_is_all_true.default")
 def _any_or_all(call: Call) -> Any:
-    op = "any" if ".any." in f".{call.target.removeprefix('aten')}" else "all"
+    op = "any" if "any" in call.target else "all"
     axes = call.args.get("dim")
     axes = [] if axes is None else [axes] if isinstance(axes, int) else axes
     truths = call.cast(call["self"], "bool")

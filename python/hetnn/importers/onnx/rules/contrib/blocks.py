@@ -198,3 +198,23 @@ def _gather(call: Call) -> Any:
         y = call.create("gather", [y, index], axis=at)
     kept = call.reshape(inside, [*index.shape, *[1] * (len(y.shape) - at - len(index.shape))])
     return call.create("where", [kept, y, call.like(0, y)])
+
+
+@contrib("MatMulFpQ4", "A B B_shape", blk_quant_type=1)
+def _packed_product(call: Call) -> Any:
+    """Columns in blocks of a scale in f32, what stands for 0 and 32 codes of 4 bits, the first 16 below the others."""
+    packed, (rows, columns) = call.known(1), call.integers(2, "B_shape")
+    kind = int(call.attr("blk_quant_type"))
+    if packed is None or kind not in (0, 1):
+        raise Unsupported(f"MatMulFpQ4 of weights that are no constant, or of blocks of the kind {kind}")
+    length, head = 32, 4 + kind  # of the kind 0, 8 stands for 0
+    count = -(-rows // length)
+    if packed.size != columns * count * (head + length // 2):
+        raise InvalidModel(f"MatMulFpQ4 of weights [{rows}, {columns}] in {packed.size} bytes of blocks of {length}")
+    blocks = packed.reshape(columns, count, head + length // 2)
+    scales = np.ascontiguousarray(blocks[..., :4]).view(np.float32)  # [columns, count, 1]
+    zeros = blocks[..., 4:5].astype(np.float32) if kind else np.float32(8)
+    halves = blocks[..., head:]
+    codes = np.concatenate([halves & 15, halves >> 4], axis=2).reshape(columns, count, length)
+    weight = ((codes - zeros) * scales).reshape(columns, -1)[:, :rows].T
+    return call.standard("MatMul", [call[0], call.constant(weight, "f32")])

@@ -27,6 +27,7 @@ class Kind:
 INT, FLOAT, STRING = Kind(_Type.INT), Kind(_Type.FLOAT), Kind(_Type.STRING)
 INTS, FLOATS, STRINGS = Kind(_Type.INTS), Kind(_Type.FLOATS), Kind(_Type.STRINGS)
 SOME_INT, SOME_INTS = Kind(_Type.INT, required=True), Kind(_Type.INTS, required=True)
+SOME_STRING = Kind(_Type.STRING, required=True)
 
 # By domain and name: what a node of the operator holds, in the words in which the standard says it of its own.
 ADDED: dict[tuple[str, str], defs.OpSchema] = {}

@@ -73,6 +73,7 @@ def _turned(call: Call, x: Any, side: str) -> Any:
     transBatchB=0,
 )
 @contrib("TransposeMatMul", "A B", unread="transA transB", alpha=1.0, transA=0, transB=0)
+@contrib("SparseToDenseMatMul", "A B", unread="transA transB", alpha=1.0, transA=0, transB=0)
 def fused_matmul(call: Call) -> Any:
     """alpha A B of stacks of matrices as the node turns them."""
     y = call.standard("MatMul", [_turned(call, call[0], "A"), _turned(call, call[1], "B")])

@@ -7,19 +7,10 @@ refuse(
     *("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
 )
 refuse(
-    "it is a search whose steps follow from values; run it behind the model",
-    *("BifurcationDetector", "DynamicTimeWarping"),
-)
-refuse(
     "it makes records of scores by label; export without it (skl2onnx: options={'zipmap': False}), and take the scores",
     "ZipMap",
     domain="ai.onnx.ml",
 )
-refuse("it splits texts by expressions; split them before the model", "Tokenizer")
-refuse("it reads sparse tensors; make them dense", "SparseToDenseMatMul")
-refuse("its weights lie in an order of ONNX Runtime's own; export MatMulNBits", "GatherPacked", "MatMulFpQ4")
-refuse("it is for ONNX Runtime's own use, its definition says", "MaxpoolWithMask")
-refuse("it attends inside of each step; export a loop", "AttnLSTM")
 refuse(
     "its images lie as one processor's vectors do; save the model at ORT_ENABLE_EXTENDED, not at ORT_ENABLE_ALL",
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),

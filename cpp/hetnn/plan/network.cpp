@@ -101,6 +101,24 @@ void refuse_homeless(const NetworkPlan& plan, const target::Target& target) {
   }
 }
 
+// A device that is to run everything says why it does not.
+void refuse_strict(const NetworkPlan& plan, const target::Target& target, const std::string& strict) {
+  const auto device = std::find_if(target.devices.begin(), target.devices.end(),
+                                   [&](const auto& each) { return each->name() == strict; });
+  if (device == target.devices.end()) return;
+  std::string offenders;
+  size_t count = 0;
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const target::Support& answer = plan.support[k][static_cast<size_t>(device - target.devices.begin())];
+    if (answer.ok()) continue;
+    offenders += text("\n  '", plan.nodes[k]->name(), "':", reasons_text(answer.reasons));
+    ++count;
+  }
+  if (count > 0)
+    throw Unsupported(
+        text("strict: ", count, " of ", plan.nodes.size(), " nodes cannot run on '", strict, "':", offenders));
+}
+
 // What `together_us` says in place of times by themselves. Measured times stay.
 void share_times_together(const ir::Graph& graph, const Bindings& hints, const NetworkOptions& options,
                           NetworkPlan& plan) {
@@ -280,6 +298,7 @@ NetworkPlan plan_network(const ir::Graph& graph, const target::Target& target, c
                          const SubgraphTrial& trial) {
   NetworkPlan plan = describe_network(graph, target, options);
   refuse_homeless(plan, target);
+  refuse_strict(plan, target, options.partition.strict);
   if (!trial || target.devices.size() < 2) {
     plan.result = partition(plan.problem, options.partition);
     price_subgraphs(graph, options, plan);

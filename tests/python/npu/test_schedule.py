@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,55 @@ def test_what_is_wrong_is_named(pattern: str, to: str, message: str, tmp_path: P
     wrong = edited(_core.schedules(path), pattern, to)
     with pytest.raises(hetnn.Error, match=message):
         compiled(tmp_path, wrong)
+
+
+def bare(schedule: str) -> str:
+    """Without buffers, which are then made as large as they must be."""
+    return re.sub(r"^  (?!layer).*\n", "", schedule, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda text: text[: text.rindex("\ntiled") + 1],
+            r"schedule: it leaves out linear 'head'; it has 10 of 11 layers",
+        ),
+        (
+            lambda text: edited(text, r'^  layer "conv2d"\n((?:(?!  layer).*\n)*)(  layer "conv2d_1"\n)', r"\2\1"),
+            r'line \d+: the layer "conv2d" comes before "conv2d_1"',
+        ),
+        (
+            lambda text: edited(text, r"^tiled rows=\d+(?=.*\n  layer .linear)", "tiled rows=3000"),
+            r"linear 'head' has 2 rows, 1 columns, 300 filters and 64 channels; the tile is larger",
+        ),
+    ],
+    ids=["left out", "reordered", "too large a tile"],
+)
+def test_work_is_whole_and_in_order(change: Callable[[str], str], message: str, tmp_path: Path) -> None:
+    _, path = compiled(tmp_path)
+    with pytest.raises(hetnn.InvalidModel, match=message):
+        compiled(tmp_path, change(bare(_core.schedules(path))))
+
+
+def test_a_cascade_that_the_scratchpad_does_not_hold_is_named(tmp_path: Path) -> None:
+    """The first layers in one cascade, by so many rows a step that nothing has room."""
+    _, path = compiled(tmp_path)
+    lines = re.sub(r"^value.*\n", "", bare(_core.schedules(path)), flags=re.MULTILINE).splitlines(keepends=True)
+    end = lines.index('  layer "conv2d_3"\n')
+    first = [line for line in lines[1:end] if line.startswith("  layer")]
+    longer = "".join([lines[0], "cascade rows=24 ahead=1\n", *first, *lines[end:]])
+    with pytest.raises(hetnn.DoesNotFit, match=r'layer "conv2d" .* take \d+ bytes of scratchpad; vpu has 49152'):
+        compiled(tmp_path, longer)
+
+
+def test_a_scratchpad_of_64_bytes_is_a_reason_with_layer_figure_and_limit() -> None:
+    torch.manual_seed(3)
+    exported = export(Bottlenecks(), torch.randn(1, 3, 16, 16))
+    with pytest.raises(
+        hetnn.Unsupported, match="conv2d 'stem': its smallest tile takes 320 bytes of scratchpad; vpu has 64"
+    ):
+        hetnn.compile(exported, target(sram={"bytes": 64}), strict="vpu")
 
 
 def test_a_file_that_is_none_is_named() -> None:

@@ -14,7 +14,7 @@ namespace {
 // Of an access with more runs all bytes between them count.
 constexpr Wide kMostRuns = 64;
 // Transfers that are looked at for the next: how far one may go ahead of those before it.
-constexpr size_t kWindow = 64;
+constexpr size_t kWindow = 256;
 
 // Who wrote and who read each byte of one memory last.
 class Hazards {

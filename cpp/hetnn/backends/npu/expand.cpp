@@ -17,6 +17,17 @@ using hetnn::npu::DmaStore;
 using hetnn::npu::Instruction;
 using hetnn::npu::Region;
 
+// A transfer keeps all others waiting, such as the rows that an engine needs next. Long ones are cut, where pieces on
+// their way hide each other's latency.
+int64_t piece_bytes(const hetnn::npu::Spec& spec, int64_t bytes) {
+  constexpr double kLongest_cycles = 1000;
+  constexpr int64_t kMostPieces = 64;
+  if (spec.dma.max_outstanding == 1) return bytes;
+  const double longest = std::min(kLongest_cycles * spec.dram.bytes_per_cycle, static_cast<double>(bytes));
+  const int64_t unit = std::max(kAlignment, spec.dram.burst_bytes);
+  return std::max({static_cast<int64_t>(longest) / unit * unit, bytes / kMostPieces / unit * unit + unit});
+}
+
 // Where rows of a value begin in DRAM.
 struct Place {
   Region region = Region::arena;
@@ -166,7 +177,9 @@ class Expander {
     transfer<DmaStore>(to, from, rows, columns, bytes);
   }
   void load_bytes(Region region, int64_t from, int64_t to, int64_t bytes) {
-    load({region, from}, {.addr = to}, 1, 1, bytes);
+    const int64_t piece = piece_bytes(spec_, bytes);
+    for (int64_t at = 0; at < bytes; at += piece)
+      load({region, from + at}, {.addr = to + at}, 1, 1, std::min(piece, bytes - at));
   }
 
   void cascade() {

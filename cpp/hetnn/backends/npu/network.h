@@ -126,6 +126,8 @@ class Network {
   bool is_output(const ir::Value& value) const { return outputs_.contains(&value); }
   Map map(const ir::Value& value) const { return map_of(value, bindings_); }
   const Bindings& bindings() const { return bindings_; }
+  /// All that a schedule can depend on: networks of one outline have the same schedules.
+  std::vector<int64_t> outline() const;
 
  private:
   void add_layer(std::span<const ir::Node* const> chain, const Epilogue& epilogue);

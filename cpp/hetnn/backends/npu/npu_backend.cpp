@@ -82,8 +82,7 @@ class NpuBackend final : public Backend {
     try {
       const ir::Node* const alone[] = {&node};
       const npu::Network network(alone, {}, bindings);
-      npu::Packer packer(spec_, nullptr);
-      npu::expand(spec_, network, npu::find_schedule(spec_, network), packer);
+      streams_.cycles(network);
     } catch (const InternalError&) {
       throw;
     } catch (const Error& error) {
@@ -157,11 +156,11 @@ class NpuBackend final : public Backend {
     }
     if (layers.empty() || layers.size() > npu::kMostLayersSearched) return {};
     const npu::Network network(layers, outputs, copy.inputs(), bindings);
-    const npu::Schedule schedule = npu::find_schedule(spec_, network);
+    const npu::Schedule schedule = streams_.schedule(network);
     npu::Packer packer(spec_, nullptr);
     hetnn::npu::Variant variant;
     describe(network, schedule, variant);
-    write(npu::stream_of(spec_, network, schedule, packer), variant, nullptr);
+    write(streams_.stream(network, schedule, packer), variant, nullptr);
     std::map<const ir::Node*, double> out;
     for (size_t k = 0; k < layers.size(); ++k) {
       double alone = 0;
@@ -208,7 +207,7 @@ class NpuBackend final : public Backend {
     SharedConstants constants(code.constants, assembler);
     npu::Packer packer(spec_, [&](const Tensor& tensor) { return constants.keep(tensor); });
     const npu::Schedule schedule = schedule_for(graph, network, all, given_schedule(options, subprogram.name, all));
-    const npu::Stream stream = npu::stream_of(spec_, network, schedule, packer);
+    const npu::Stream stream = streams_.stream(network, schedule, packer);
     describe(network, schedule, variant);
     variant.lower_bound_cycles = npu::lower_bound_cycles(spec_, network);
     std::vector<uint64_t> words;
@@ -239,7 +238,7 @@ class NpuBackend final : public Backend {
   // The time of one layer by itself.
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
     const ir::Node* const alone[] = {&anchor};
-    return static_cast<double>(npu::cycles_of(spec_, npu::Network(alone, epilogue, bindings))) / spec_.clock_hz * 1e6;
+    return static_cast<double>(streams_.cycles(npu::Network(alone, epilogue, bindings))) / spec_.clock_hz * 1e6;
   }
 
   static std::optional<std::string> given_schedule(const LowerOptions& options, const std::string& subgraph,
@@ -259,8 +258,8 @@ class NpuBackend final : public Backend {
                              const std::optional<std::string>& given) const {
     if (given) return npu::read_schedule(spec_, network, *given);
     const Bindings& hints = graph.hints();
-    if (bindings == hints) return npu::find_schedule(spec_, network);
-    const npu::Schedule packed = npu::find_schedule(spec_, network_of(graph, hints));
+    if (bindings == hints) return streams_.schedule(network);
+    const npu::Schedule packed = streams_.schedule(network_of(graph, hints));
     return npu::find_schedule(spec_, network, &packed);
   }
 
@@ -339,7 +338,8 @@ class NpuBackend final : public Backend {
                           ". Smaller subgraphs or a target with more memory would do."));
   }
 
-  hetnn::npu::Spec spec_;
+  const hetnn::npu::Spec spec_;
+  mutable npu::Streams streams_{spec_};
   target::OpLimitsTable table_;
 };
 

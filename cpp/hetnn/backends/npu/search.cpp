@@ -558,6 +558,31 @@ Schedule find_schedule(const Spec& spec, const Network& network, const Schedule*
   return {};
 }
 
+std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network) {
+  std::vector<Schedule> out;
+  const Layer& layer = network.layers().front();
+  const auto add = [&](const Group& group) {
+    Schedule schedule;
+    schedule.homes.resize(network.storages().size());
+    schedule.groups.push_back(group);
+    give_buffers(network, schedule);
+    if (place(spec, network, schedule).empty()) out.push_back(std::move(schedule));
+  };
+  out.push_back(find_schedule(spec, network));
+  constexpr size_t kMostTiles = 64;
+  if (layer.form == Form::product || layer.form == Form::matrices) {
+    const ProductShape shape = shape_at_home(network, out.front().homes, layer);
+    for (const Tile& tile : good_tiles(spec, shape, spec.scratchpad().bytes, kMostTiles)) add({.tile = tile});
+  }
+  if (layer.streams && why_no_group(network, {.count = 1, .rows = 1}).empty()) {
+    for (int64_t rows = layer.out.h;; rows = (rows + 1) / 2) {
+      add({.rows = rows});
+      if (rows == 1) break;
+    }
+  }
+  return out;
+}
+
 int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
   double mac = 0, vector = 0, bytes = 0;
   for (const Layer& layer : network.layers()) {

@@ -14,6 +14,9 @@ namespace hetnn::backends::npu {
 /// that packed weights are shared. Throws NodeDoesNotFit for a layer of which no tile fits.
 Schedule find_schedule(const hetnn::npu::Spec& spec, const Network& network, const Schedule* packed = nullptr);
 
+/// Schedules of one layer by itself of which one is about the best there is. Throws as find_schedule does.
+std::vector<Schedule> schedules_alone(const hetnn::npu::Spec& spec, const Network& network);
+
 /// No schedule takes less: the larger of what each engine computes, every layer at its best tile, and of what the
 /// memory hands over, constants, inputs and outputs once.
 int64_t lower_bound_cycles(const hetnn::npu::Spec& spec, const Network& network);

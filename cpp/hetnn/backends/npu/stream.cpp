@@ -1,33 +1,89 @@
 #include "hetnn/backends/npu/stream.h"
 
+#include <limits>
+
 #include "hetnn/backends/npu/search.h"
-#include "hetnn/npu/order.h"
 #include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::npu {
 
-Stream stream_of(const hetnn::npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer) {
-  const Expanded expanded = expand(spec, network, schedule, packer);
-  std::vector<hetnn::npu::Instruction> instructions;
-  std::vector<size_t> layers;
-  for (const size_t k : hetnn::npu::early_transfers(spec, expanded.instructions)) {
-    instructions.push_back(expanded.instructions[k]);
-    layers.push_back(expanded.layers[k]);
+using hetnn::npu::Instruction;
+
+Schedule Streams::known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find) {
+  std::vector<int64_t> outline = network.outline();
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = schedules.find(outline); at != schedules.end()) return at->second;
   }
-  hetnn::npu::Ordered ordered = hetnn::npu::ordered(instructions);
-  Stream out{.instructions = std::move(ordered.instructions), .layers = {}};
+  Schedule out = find();
+  const std::lock_guard lock(mutex_);
+  return schedules.emplace(std::move(outline), std::move(out)).first->second;
+}
+
+Schedule Streams::schedule(const Network& network) {
+  return known(schedules_, network,
+               [&] { return network.layers().size() == 1 ? best_alone(network) : find_schedule(spec_, network); });
+}
+
+// By the clock, of those that closed forms say are good.
+Schedule Streams::best_alone(const Network& network) {
+  std::vector<Schedule> schedules = schedules_alone(spec_, network);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  size_t best = 0;
+  for (size_t k = 0; k < schedules.size(); ++k) {
+    Packer packer(spec_, nullptr);
+    const int64_t cycles = order_of(expand(spec_, network, schedules[k], packer).instructions).cycles;
+    if (cycles < least) best = k;
+    least = std::min(least, cycles);
+  }
+  return std::move(schedules[best]);
+}
+
+// Where constants lie in their region, which nothing writes, changes no order.
+const Streams::Order& Streams::order_of(const std::vector<Instruction>& instructions) {
+  std::vector<uint64_t> words;
+  for (Instruction instruction : instructions) {
+    auto* load = std::get_if<hetnn::npu::DmaLoad>(&instruction);
+    if (load && load->region == static_cast<int64_t>(hetnn::npu::Region::weights)) load->dram_addr = 0;
+    hetnn::npu::encode(instruction, words);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = orders_.find(words); known != orders_.end()) return known->second;
+  }
+  Order out;
+  out.order = hetnn::npu::early_transfers(spec_, instructions);
+  std::vector<Instruction> early;
+  early.reserve(instructions.size());
+  for (const size_t k : out.order) early.push_back(instructions[k]);
+  out.ordered = hetnn::npu::ordered(early);
+  out.cycles = hetnn::npu::time_stream(spec_, out.ordered.instructions).cycles;
+  const std::lock_guard lock(mutex_);
+  return orders_.emplace(std::move(words), std::move(out)).first->second;
+}
+
+Stream Streams::stream(const Network& network, const Schedule& schedule, Packer& packer) {
+  const Expanded expanded = expand(spec_, network, schedule, packer);
+  const Order& order = order_of(expanded.instructions);
+  Stream out{.instructions = order.ordered.instructions, .layers = {}};
   out.layers.reserve(out.instructions.size());
-  for (size_t k = 0; k < layers.size(); ++k) {
-    const size_t end = k + 1 < layers.size() ? ordered.begins[k + 1] : out.instructions.size();
-    out.layers.resize(end, layers[k]);
+  for (size_t k = 0; k < order.order.size(); ++k) {
+    const size_t from = order.order[k], begin = order.ordered.begins[k],
+                 end = k + 1 < order.order.size() ? order.ordered.begins[k + 1] : out.instructions.size();
+    out.layers.resize(end, expanded.layers[from]);
+    // Behind its waits stands the instruction, with the addresses of this time.
+    for (size_t at = begin; at < end; ++at) {
+      if (engine_of(out.instructions[at]) != hetnn::npu::Engine::none)
+        out.instructions[at] = expanded.instructions[from];
+    }
   }
   return out;
 }
 
-int64_t cycles_of(const hetnn::npu::Spec& spec, const Network& network) {
-  Packer packer(spec, nullptr);
-  return hetnn::npu::time_stream(spec, stream_of(spec, network, find_schedule(spec, network), packer).instructions)
-      .cycles;
+int64_t Streams::cycles(const Network& network) {
+  const Schedule first = known(first_schedules_, network, [&] { return find_schedule(spec_, network); });
+  Packer packer(spec_, nullptr);
+  return order_of(expand(spec_, network, first, packer).instructions).cycles;
 }
 
 }  // namespace hetnn::backends::npu

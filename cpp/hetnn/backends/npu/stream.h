@@ -1,11 +1,15 @@
 // The command stream of a network: scheduled, expanded, ordered.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "hetnn/backends/npu/expand.h"
 #include "hetnn/backends/npu/schedule.h"
 #include "hetnn/npu/isa.h"
+#include "hetnn/npu/order.h"
 
 namespace hetnn::backends::npu {
 
@@ -14,9 +18,38 @@ struct Stream {
   std::vector<hetnn::npu::Instruction> instructions;
   std::vector<size_t> layers;
 };
-Stream stream_of(const hetnn::npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer);
 
-/// Cycles of a network by itself, by its stream's clock. Throws as find_schedule and expand do.
-int64_t cycles_of(const hetnn::npu::Spec& spec, const Network& network);
+/// Makes streams for one machine. What was found is kept: planning asks for the same layers again and again. Callable
+/// from several threads.
+class Streams {
+ public:
+  /// `spec` outlives it.
+  explicit Streams(const hetnn::npu::Spec& spec) : spec_(spec) {}
+
+  /// As find_schedule; of one layer by itself the best by the clock.
+  Schedule schedule(const Network& network);
+  /// Throws as expand does.
+  Stream stream(const Network& network, const Schedule& schedule, Packer& packer);
+  /// Cycles of a network by itself as find_schedule has it, by its stream's clock. Throws as find_schedule and expand
+  /// do.
+  int64_t cycles(const Network& network);
+
+ private:
+  // An order of instructions, and the same with tokens.
+  struct Order {
+    std::vector<size_t> order;
+    hetnn::npu::Ordered ordered;
+    int64_t cycles = 0;
+  };
+  using Schedules = std::map<std::vector<int64_t>, Schedule>;  // by outline
+  Schedule known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find);
+  Schedule best_alone(const Network& network);
+  const Order& order_of(const std::vector<hetnn::npu::Instruction>& instructions);
+
+  const hetnn::npu::Spec& spec_;
+  std::mutex mutex_;
+  Schedules schedules_, first_schedules_;
+  std::map<std::vector<uint64_t>, Order> orders_;  // by the words of instructions
+};
 
 }  // namespace hetnn::backends::npu

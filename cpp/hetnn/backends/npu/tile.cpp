@@ -2,7 +2,9 @@
 #include "hetnn/backends/npu/tile.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
 
 #include "hetnn/base/requantize.h"
 #include "hetnn/npu/timing.h"
@@ -25,6 +27,18 @@ std::vector<int64_t> fractions(int64_t whole, int64_t unit) {
   return out;
 }
 
+// Many sizes of pieces: equal ones, and those of whole units.
+std::vector<int64_t> many_fractions(int64_t whole, int64_t unit) {
+  constexpr int64_t kMostUnits = 16;
+  std::set<int64_t, std::greater<>> out;
+  for (int64_t parts = 1; parts <= whole; parts += std::max<int64_t>(parts / 4, 1)) {
+    const int64_t piece = pieces(whole, parts);
+    out.insert({piece, std::min(rounded_up(piece, unit), whole)});
+  }
+  for (int64_t units = 1; units <= std::min(whole / unit, kMostUnits); ++units) out.insert(units * unit);
+  return {out.begin(), out.end()};
+}
+
 struct Units {
   int64_t rows = 1, columns = 1, filters = 1, channels = 1;
 };
@@ -43,6 +57,9 @@ int64_t channels_read(const ProductShape& s, const Tile& t) {
   return s.groups == 1 ? t.channels : t.filters / filters_of_group(s) * channels_of_group(s);
 }
 
+// Of a step, so that of tiles that are about as fast the larger are taken: instructions are fetched and ordered too.
+constexpr double kStepCycles = 32;
+
 double transfer(const hetnn::npu::Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
   return static_cast<double>(hetnn::npu::dma_cycles(spec, run_bytes, runs, store));
 }
@@ -57,10 +74,12 @@ double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, i
 
 class Search {
  public:
-  Search(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes)
+  Search(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes, bool alone = false)
       : spec_(spec),
         shape_(shape),
         budget_bytes_(budget_bytes),
+        alone_(alone),
+        finely_(alone),
         elem_(dtype_bytes(shape.dtype)),
         units_(units_of(spec.mac, shape)) {}
 
@@ -70,9 +89,22 @@ class Search {
     return best_;
   }
 
+  std::vector<Tile> run(size_t count) {
+    constexpr size_t kMostTried = size_t{1} << 15;
+    finely_ = cuts(shape_.out_h, units_.rows).size() * cuts(shape_.out_w, units_.columns).size() *
+                  cuts(shape_.out_c, units_.filters).size() * cuts(shape_.in_c, units_.channels).size() <=
+              kMostTried;
+    int64_t needed_bytes = 0;
+    run(needed_bytes);
+    std::stable_sort(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Tile> out;
+    for (size_t k = 0; k < std::min(count, tried_.size()); ++k) out.push_back(tried_[k].second);
+    return out;
+  }
+
   std::optional<Tile> run(int64_t& needed_bytes) {
     const std::vector<int64_t> channels =
-        shape_.groups == 1 && !shape_.whole_sums ? fractions(shape_.in_c, units_.channels) : std::vector{shape_.in_c};
+        shape_.groups == 1 && !shape_.whole_sums ? cuts(shape_.in_c, units_.channels) : std::vector{shape_.in_c};
     for (const bool split : {false, true}) {
       for (const int64_t part : channels) {
         if ((part < shape_.in_c) != split) continue;
@@ -87,22 +119,26 @@ class Search {
   }
 
  private:
+  std::vector<int64_t> cuts(int64_t whole, int64_t unit) const {
+    return finely_ ? many_fractions(whole, unit) : fractions(whole, unit);
+  }
   bool is_integer() const { return shape_.dtype == DType::i8; }
 
   void try_filters(int64_t channels) {
     const int64_t group = filters_of_group(shape_);
     const std::vector<int64_t> blocks =
-        shape_.groups == 1 ? fractions(shape_.out_c, units_.filters) : fractions(shape_.groups, units_.filters);
+        shape_.groups == 1 ? cuts(shape_.out_c, units_.filters) : cuts(shape_.groups, units_.filters);
     for (const int64_t block : blocks) try_places(shape_.groups == 1 ? block : block * group, channels);
   }
 
   void try_places(int64_t filters, int64_t channels) {
-    for (const int64_t columns : fractions(shape_.out_w, units_.columns)) {
+    for (const int64_t columns : cuts(shape_.out_w, units_.columns)) {
       bool fits = false;
-      for (const int64_t rows : fractions(shape_.out_h, units_.rows))
+      for (const int64_t rows : cuts(shape_.out_h, units_.rows))
         fits |= consider({.rows = rows, .columns = columns, .filters = filters, .channels = channels});
-      // Narrower pieces load more twice, and are of use only where no row of a wider one fits.
-      if (fits) break;
+      // Narrower pieces load more twice, and are of use only where no row of a wider one fits, or where windows leave
+      // columns out.
+      if (fits && !alone_ && shape_.window[1].stride <= shape_.window[1].reach()) break;
     }
   }
 
@@ -117,6 +153,7 @@ class Search {
       for (const bool inside : {false, true}) {
         tile.filters_inside = inside;
         const double cycles = cycles_of(tile);
+        if (alone_) tried_.emplace_back(cycles, tile);
         if (cycles < least_cycles_) {
           least_cycles_ = cycles;
           best_ = tile;
@@ -129,9 +166,15 @@ class Search {
 
   double cycles_of(const Tile& t) const {
     const TileCost cost = this->cost(t);
-    if (!t.overlaps) return cost.dma_cycles + cost.engine_cycles;
+    // Alone, the engine waits for the first loads and the last store for the engine.
+    if (alone_)
+      return std::max(cost.first_cycles + cost.engine_cycles + cost.last_cycles,
+                      cost.dma_cycles - cost.hidden_cycles + cost.engine_cycles / cost.steps);
+    const double steps = kStepCycles * cost.steps;
+    if (!t.overlaps) return cost.dma_cycles + cost.engine_cycles + steps;
     // Other layers hide some of the edges; of what is as fast, what moves less.
-    return std::max(cost.dma_cycles, cost.engine_cycles) + kEdgesSeen * cost.edge_cycles + 0.01 * cost.dma_cycles;
+    return std::max(cost.dma_cycles, cost.engine_cycles) + kEdgesSeen * cost.edge_cycles + 0.01 * cost.dma_cycles +
+           steps;
   }
 
  public:
@@ -175,7 +218,19 @@ class Search {
                                static_cast<double>(shape_.batch * columns * blocks * parts);
     const double dma = input * static_cast<double>(input_loads) + weights * static_cast<double>(weight_loads) +
                        (addend + output) * static_cast<double>(places * blocks);
-    return {.dma_cycles = dma, .engine_cycles = work_in_all, .edge_cycles = input + weights + addend + output};
+    // Transfers on their way together wait for one latency.
+    const auto loads = static_cast<double>(shape_.input_stays ? 0 : input_loads) + static_cast<double>(weight_loads),
+               stores = static_cast<double>(shape_.output_stays ? 0 : places * blocks);
+    const double hidden = (loads * static_cast<double>(spec_.dram.read_latency_cycles) +
+                           stores * static_cast<double>(spec_.dram.write_latency_cycles)) *
+                          (1 - 1 / static_cast<double>(spec_.dma.max_outstanding));
+    return {.dma_cycles = dma,
+            .engine_cycles = work_in_all,
+            .edge_cycles = input + weights + addend + output,
+            .first_cycles = input + weights,
+            .last_cycles = output,
+            .hidden_cycles = hidden,
+            .steps = static_cast<double>(steps)};
   }
 
   double work_of(const Tile& t, int64_t rows, int64_t depth) const {
@@ -198,8 +253,11 @@ class Search {
   const hetnn::npu::Spec& spec_;
   const ProductShape& shape_;
   const int64_t budget_bytes_;
+  const bool alone_;
+  bool finely_;
   const int64_t elem_;
   const Units units_;
+  std::vector<std::pair<double, Tile>> tried_;  // alone
   std::optional<Tile> best_;
   double least_cycles_ = std::numeric_limits<double>::infinity();
   int64_t least_bytes_ = std::numeric_limits<int64_t>::max();
@@ -254,6 +312,11 @@ std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& 
                               int64_t& needed_bytes, const Tile* packed) {
   Search search(spec, shape, budget_bytes);
   return packed ? search.run_as(*packed, needed_bytes) : search.run(needed_bytes);
+}
+
+std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
+                             size_t count) {
+  return Search(spec, shape, budget_bytes, /*alone=*/true).run(count);
 }
 
 TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile) {

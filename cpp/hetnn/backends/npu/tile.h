@@ -68,7 +68,10 @@ Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int6
 /// What a layer takes of the engines side by side, and what it moves.
 struct TileCost {
   double dma_cycles = 0, engine_cycles = 0;
-  double edge_cycles = 0;  // of the first loads and the last store, which nothing of the layer hides
+  double edge_cycles = 0;                    // of the first loads and the last store, which nothing of the layer hides
+  double first_cycles = 0, last_cycles = 0;  // of the first loads, and of the last store
+  double hidden_cycles = 0;                  // of the transfers' latency, where several are on their way
+  double steps = 0;
 };
 /// The share of them that is taken for seen.
 inline constexpr double kEdgesSeen = 0.5;
@@ -80,6 +83,10 @@ TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const 
 /// serve.
 std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
                               int64_t& needed_bytes, const Tile* packed = nullptr);
+
+/// The tiles that take least of a layer by itself, the best first, of many more tried.
+std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
+                             size_t count);
 
 /// Engine cycles of some rows of the result at full width, with all filters and channels.
 int64_t cycles_of_rows(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t rows);

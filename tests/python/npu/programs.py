@@ -100,7 +100,8 @@ def both(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> tupl
     assert not any("+old" in line for line in plain.computes())
     # Unfused layers meet in cascades, which move no more; what is near is chosen by estimates.
     assert fused.cycles <= 1.3 * plain.cycles
-    assert fused.dma_bytes <= plain.dma_bytes
+    # Tiles of one layer may read what lies at their edges twice where that is sooner done.
+    assert fused.dma_bytes <= plain.dma_bytes or fused.cycles < plain.cycles
     for row in fused.fusions():
         # By itself, layer after layer.
         assert row["predicted_us_after"] < row["predicted_us_before"]

@@ -11,7 +11,7 @@ import pytest
 
 import hetnn
 from npu.integers import Array, attrs, quant, text_of
-from npu.programs import both, build, target
+from npu.programs import ONE_TILE, both, build, target
 
 
 def constant(values: Array) -> str:
@@ -83,7 +83,7 @@ def test_every_producer_takes_what_its_instruction_can(
     nodes, suffix = EPILOGUES[epilogue]
     instruction = PRODUCERS[producer][3]
     graph, inputs = graph_of(producer, nodes, dtype, np.random.default_rng(5))
-    fused, plain = both(graph, target(), tmp_path)
+    fused, plain = both(graph, target(dram=ONE_TILE), tmp_path)
     assert fused.computes() == wanted(instruction, suffix)
     assert len(plain.computes()) == 1 + len(nodes)
     got, unfused = fused.executable.run(inputs)[0], plain.executable.run(inputs)[0]
@@ -98,7 +98,7 @@ def test_an_f16_sum_behind_a_product_is_rounded_once(tmp_path: Path) -> None:
     """Nearer to the exact sums than product and sum rounded one after the other; deterministic=True keeps both."""
     rng = np.random.default_rng(11)
     graph, inputs = graph_of("linear", ["add(%p, %r)"], "f16", rng)
-    fused, plain = both(graph, target(), tmp_path)
+    fused, plain = both(graph, target(dram=ONE_TILE), tmp_path)
     wide = graph.replace("f16", "f32")
     for values in re.findall(r'f32\[[\d,]+\] "([^"]+)"', wide):
         narrow = np.frombuffer(base64.b64decode(values), np.float16)
@@ -240,7 +240,7 @@ def test_edges_pass_through_fused_activations_bit_for_bit(nodes: list[str], prod
       %y = {nodes[0]} : {typed}
     }}"""
     inputs = [np.ascontiguousarray(x) for x in np.meshgrid(SPECIAL, SPECIAL)]
-    fused, plain = both(graph, target(), tmp_path)
+    fused, plain = both(graph, target(dram=ONE_TILE), tmp_path)
     got, unfused = fused.executable.run(inputs)[0], plain.executable.run(inputs)[0]
     np.testing.assert_array_equal(got.view(np.uint32), unfused.view(np.uint32))
     want = hetnn.compile(graph, "reference").run(inputs)[0]
@@ -311,7 +311,7 @@ def quantized_conv(last: str, scale: str) -> str:
 def test_an_i8_sum_of_other_scales_joins_a_convolution_bit_for_bit(tmp_path: Path) -> None:
     """The engine rounds to the product's own scale first, as the two layers do."""
     graph = quantized_conv(f"add(%p, %r) {{{attrs(0.03, 7)}}}", quant(0.03, 7))
-    fused, plain = both(graph, target(), tmp_path)
+    fused, plain = both(graph, target(dram=ONE_TILE), tmp_path)
     assert fused.computes() == ["conv2d +old"]
     assert plain.computes() == ["conv2d", "elementwise"]
     rng = np.random.default_rng(8)
@@ -330,7 +330,7 @@ def test_an_i8_activation_to_another_scale_joins_what_rescales(tmp_path: Path) -
 def test_cycles_and_bytes_before_and_after_by_hand(tmp_path: Path) -> None:
     """One residual: unfused and layer after layer, the product is written and read once more."""
     graph, _ = graph_of("conv2d", ["add(%p, %r)"], "f32", np.random.default_rng(1))
-    fused, _ = both(graph, target(), tmp_path)
+    fused, _ = both(graph, target(dram=ONE_TILE), tmp_path)
     size = int(np.prod(IMAGE)) * 4
     (row,) = fused.fusions()
     assert row["bytes_before"] - row["bytes_after"] == 2 * size

@@ -10,6 +10,7 @@
 #include "hetnn/backends/npu/schedule.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/order.h"
+#include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::npu {
 
@@ -39,7 +40,7 @@ class Streams {
   struct Order {
     std::vector<size_t> order;
     hetnn::npu::Ordered ordered;
-    int64_t cycles = 0;
+    hetnn::npu::Timing timing;
   };
   using Schedules = std::map<std::vector<int64_t>, Schedule>;  // by outline
   Schedule known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find);

@@ -28,12 +28,14 @@ class Connection(HttpToolsProtocol):
     _begun_s = 0.0  # when the connection, or the last request, began
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Counts the connection, and ends it where there are too many."""
         super().connection_made(transport)
         self._begun_s = self.loop.time()
         if len(self.connections) > _CONNECTIONS:
             transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        """Reads bytes; ends the connection where a head is longer than it may be."""
         if self._in_body:
             return super().data_received(data)
         if self._head_bytes == 0:
@@ -46,18 +48,21 @@ class Connection(HttpToolsProtocol):
                 self.transport.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Takes a header; ends the connection where there are too many or it is too long."""
         if len(self.headers) >= _HEADERS or len(name) + len(value) > _HEAD_BYTES:
             self.transport.abort()
             return
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """From here on bytes are those of the body."""
         self._in_body = True
         self._heads += 1
         self._head_bytes = 0
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """From here on bytes are those of the next head."""
         self._in_body = False
         super().on_message_complete()
 
@@ -94,6 +99,7 @@ class InferenceConnection(Connection):
         self._head: bytes | None = None  # of the last message, where it went the short way and came in one piece
 
     def data_received(self, data: bytes) -> None:
+        """Reads bytes; a head that is the last one again is known without being parsed."""
         head, ask = self._head, self._ask
         if head is not None:
             # Clients ask again and again with the same head, which need not be parsed to be known.
@@ -116,6 +122,7 @@ class InferenceConnection(Connection):
                 self._head = data[:length]
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Tells a request that runs that nobody waits for it."""
         leave, self._ask.leave = self._ask.leave, None
         super().connection_lost(exc)
         if leave is not None:
@@ -124,11 +131,13 @@ class InferenceConnection(Connection):
     # What the parser finds. A scope is made for the application alone.
 
     def on_message_begin(self) -> None:
+        """Forgets the head before."""
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
 
     def on_headers_complete(self) -> None:
+        """Decides whether the request goes the short way, without the application."""
         self._short = self._goes_short()
         if self._short:
             self._in_body = True
@@ -154,6 +163,7 @@ class InferenceConnection(Connection):
         return True
 
     def on_body(self, body: bytes) -> None:
+        """Takes a part of the body."""
         if not self._short:
             return super().on_body(body)
         ask = self._ask
@@ -166,6 +176,7 @@ class InferenceConnection(Connection):
         ask.got += len(body)
 
     def on_message_complete(self) -> None:
+        """Begins the request once its body is there."""
         if not self._short:
             return super().on_message_complete()
         ask = self._ask

@@ -17,8 +17,10 @@ void meaning(const Evaluation& e) {
   int64_t* places = e.output().values<int64_t>();
   int64_t* const end = places + texts.size();
   std::iota(places, end, 0);
-  std::stable_sort(places, end,
-                   [&](int64_t a, int64_t b) { return texts[static_cast<size_t>(a)] < texts[static_cast<size_t>(b)]; });
+  std::sort(places, end, [&](int64_t a, int64_t b) {
+    const int order = texts[static_cast<size_t>(a)].compare(texts[static_cast<size_t>(b)]);
+    return order < 0 || (order == 0 && a < b);
+  });
 }
 
 }  // namespace

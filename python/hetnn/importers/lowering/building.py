@@ -27,12 +27,15 @@ class Building(ABC):
         """A node of the graph; its outputs."""
 
     @abstractmethod
-    def constant(self, value: Any, dtype: str) -> Any: ...
+    def constant(self, value: Any, dtype: str) -> Any:
+        """Numbers as a constant of an element type; its shape is that of `array(value, dtype)`."""
 
     def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
+        """The first output of a node of the graph."""
         return self.create_all(op, inputs, attrs)[0]
 
     def array(self, value: Any, dtype: str) -> np.ndarray[Any, Any]:
+        """Numbers as an array of an element type; integers that it does not hold wrap."""
         kind = np.dtype(numpy_type(dtype))
         if isinstance(value, int) and kind.kind in "iu":
             return np.asarray(value, np.int64).astype(kind)  # a number wraps, as in torch
@@ -54,6 +57,7 @@ class Building(ABC):
         return self.create("add", [index, self.create("mul", [negative, self.whole(size)])])
 
     def cast(self, value: Any, dtype: str) -> Any:
+        """The value in an element type; itself where it has that already."""
         return value if value.dtype == dtype else self.create("cast", [value], to=dtype)
 
     def like(self, number: float, value: Any) -> Any:
@@ -90,7 +94,9 @@ class Building(ABC):
         return self.create("eq", [index, counted])
 
     def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
+        """The value repeated to a shape; itself where it has that already."""
         return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
 
     def reshape(self, value: Any, shape: Sequence[Size]) -> Any:
+        """The same elements in another shape; the value itself where it has that already."""
         return value if list(value.shape) == list(shape) else self.create("reshape", [value], shape=list(shape))

@@ -18,8 +18,10 @@ class Complex:
 
     @property
     def parts(self) -> tuple[Any, Any]:
+        """The real part and the imaginary one, values of one shape and type."""
         return self.real, self.imag
 
     @property
     def shape(self) -> list[Size]:
+        """That of either part."""
         return list(self.real.shape)

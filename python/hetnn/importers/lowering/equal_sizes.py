@@ -12,16 +12,19 @@ from hetnn.importers.lowering.sizes import Size, maximum, minimum
 class Maker(Protocol):
     """What makes nodes."""
 
-    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any: ...
+    def create(self, op: str, inputs: Sequence[Any], **attrs: Any) -> Any:
+        """The first output of a node."""
 
 
 class Place(Maker, Protocol):
     """What is needed of the call in which sizes meet."""
 
     @property
-    def broadcast_sizes(self) -> dict[Size, set[Size]]: ...
+    def broadcast_sizes(self) -> dict[Size, set[Size]]:
+        """Of sizes that others broadcast to those others."""
 
-    def is_named(self, symbol: str) -> bool: ...
+    def is_named(self, symbol: str) -> bool:
+        """Whether a symbol is one that the model speaks of."""
 
 
 def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:

@@ -70,6 +70,7 @@ class Body:
         self._symbols = names(x.shape[axis] for x in inputs for axis in x.changing)
 
     def owns(self, value: Any) -> bool:
+        """Whether a value is an input of the body or comes of its nodes."""
         return id(value) in self._own
 
     def finds(self, size: Size) -> bool:
@@ -184,10 +185,12 @@ class Recording:
         self._found: list[Dim] = []
 
     def create(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], *_: Any) -> list[Any]:
+        """A node of the body, which finds the sizes that were declared since the last one."""
         found, self._found = self._found, []
         return self._body.create(op, [self._body.take(value, None) for value in inputs], attrs, found)
 
     def constant(self, array: np.ndarray[Any, Any], name: str = "") -> Any:
+        """A constant of the graph around, which the body captures where it reads it."""
         return self._around.constant(array, name)
 
     def add_symbol(self, name: str, *_: int) -> None:
@@ -195,4 +198,5 @@ class Recording:
         self._found.append(Dim.symbol(name))
 
     def add_input(self, *_: Any) -> Any:
+        """Unsupported: a body has no inputs but those that it begins with."""
         raise Unsupported("random numbers in the body of a loop")

@@ -65,4 +65,5 @@ def typed_integers(call: Building, x: Any, scale: Any, zero: Any, dtype: str, ax
 
 
 def with_sign_turned(call: Building, q: Any) -> Any:
+    """Integers with their first bit turned, which makes signed ones unsigned and the other way round."""
     return call.create("bitwise_xor", [q, call.constant(_SIGNED[q.dtype][1], q.dtype)])

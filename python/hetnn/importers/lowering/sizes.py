@@ -82,24 +82,29 @@ def truncated_modulo(a: Size, b: Size) -> Size | None:
 
 
 def modulo(a: Size, b: Size) -> Size:
+    """The rest of a / b with the sign of b. InvalidModel where b is 0."""
     if b == 0:
         raise InvalidModel(f"the size {a} is divided by 0.")
     return a % b
 
 
 def maximum(a: Size, b: Size) -> Size:
+    """The greater of two sizes."""
     return max(a, b) if isinstance(a, int) and isinstance(b, int) else Dim.max(a, b)
 
 
 def minimum(a: Size, b: Size) -> Size:
+    """The lesser of two sizes."""
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else Dim.min(a, b)
 
 
 def magnitude(a: Size) -> Size:
+    """|a|"""
     return a if never_negative(a) else maximum(a, -a)
 
 
 def sign(a: Size) -> Size:
+    """-1, 0 or 1, as a size is."""
     return maximum(-1, minimum(1, a))
 
 
@@ -112,6 +117,7 @@ def truth(a: Size) -> Size:
 
 
 def less(a: Size, b: Size) -> Size:
+    """1 where a < b, else 0."""
     gap = b - a
     if never_negative(gap - 1):
         return 1
@@ -119,6 +125,7 @@ def less(a: Size, b: Size) -> Size:
 
 
 def equal(a: Size, b: Size) -> Size:
+    """1 where a = b, else 0."""
     gap = a - b
     if any(never_negative(away - 1) for away in (gap, -gap)):
         return 0
@@ -126,6 +133,7 @@ def equal(a: Size, b: Size) -> Size:
 
 
 def denied(a: Size) -> Size:
+    """1 of 0, and 0 of 1."""
     return 1 - a
 
 
@@ -145,6 +153,7 @@ def place_within(at: Size, size: Size) -> Size:
 
 
 def product(sizes: Iterable[Size]) -> Size:
+    """All sizes multiplied; 1 of none."""
     out: Size = 1
     for size in sizes:
         out = out * size

@@ -17,6 +17,7 @@ def functions_of(model: onnx.ModelProto) -> dict[Key, onnx.FunctionProto]:
 
 
 def called_by(node: onnx.NodeProto) -> Key:
+    """The key of the function that a node calls, if it calls one."""
     return node.domain, node.op_type, node.overload
 
 

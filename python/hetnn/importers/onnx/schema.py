@@ -183,6 +183,7 @@ def with_attributes(node: onnx.NodeProto, attrs: Mapping[str, AttributeProto]) -
 
 
 def has_body(schema: Any) -> bool:
+    """Whether the standard defines an operator by others."""
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 

@@ -55,6 +55,7 @@ def doubled_high_16(a: Array, b: Array) -> Array:
 
 
 def saturated(value: Array, low: int = -128, high: int = 127) -> Array:
+    """Integers cut to [low, high], which are those of i8 by themselves."""
     return np.clip(value, low, high)
 
 

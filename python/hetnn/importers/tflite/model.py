@@ -97,6 +97,8 @@ class Signature:
 
 @dataclass(frozen=True)
 class Model:
+    """What hetnn reads of a file: its subgraphs, of which the first is the model, and the names of its ports."""
+
     subgraphs: tuple[Subgraph, ...]
     signatures: tuple[Signature, ...] = field(default=())
 

@@ -40,6 +40,7 @@ class Numbers:
         self._build, self._size, self._reals = build, size, reals
 
     def value(self, expr: Any) -> Any:
+        """A number that an expression over sizes and reals stands for, as a value [] of i64, f64 or bool."""
         kind = type(expr).__name__
         if expr in (sympy.true, sympy.false):
             return self._build.constant(bool(expr), "bool")

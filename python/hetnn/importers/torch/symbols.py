@@ -40,6 +40,7 @@ class Symbols:
         self._hints: dict[sympy.Symbol, int] = {}
 
     def declare(self, symbol: sympy.Symbol, name: str, low: int, high: int, hint: int) -> None:
+        """Gives a symbol of torch a name, the range [low, high] that it lies in, and an example."""
         self._names[symbol] = Dim.symbol(name)
         self._ranges[symbol] = ValueRanges(low, high)
         self._hints[symbol] = hint
@@ -51,6 +52,8 @@ class Symbols:
         return int(size)
 
     def expression(self, expr: sympy.Expr) -> Size:
+        """An expression of torch over symbols as a size. Unsupported where it depends on values or is of a form that
+        sizes lack."""
         if expr.is_Integer:
             return int(expr)
         if isinstance(expr, sympy.Symbol):

@@ -44,6 +44,7 @@ class Sizes:
 
     @property
     def shape(self) -> list[int]:
+        """That of the array."""
         return list(self.array.shape)
 
 
@@ -92,6 +93,7 @@ class Text:
 
     @property
     def shape(self) -> list[Size]:
+        """The shape of the tensor of texts."""
         return list(self.spans.shape)
 
 
@@ -131,15 +133,20 @@ NESTED = (Items, Tensors, Maybe, Nothing, Text, Complex)
 class Sides(Protocol):
     """The two sides of a condition that is not known: what each gives, and one value of both."""
 
-    def side(self, call: Call, condition: Any, holds: bool, convert: Callable[[], list[Any]]) -> list[Any]: ...
+    def side(self, call: Call, condition: Any, holds: bool, convert: Callable[[], list[Any]]) -> list[Any]:
+        """What `convert` gives where the condition holds, or does not."""
 
-    def joined(self, call: Call, condition: Any, a: Any, b: Any) -> Any: ...
+    def joined(self, call: Call, condition: Any, a: Any, b: Any) -> Any:
+        """One value of both sides, or a Fork where they are unlike."""
 
-    def read(self, call: Call, x: Rows) -> Any: ...
+    def read(self, call: Call, x: Rows) -> Any:
+        """The one row of a value that the side that is converted now has."""
 
-    def settled(self, call: Call, fork: Fork) -> Any: ...
+    def settled(self, call: Call, fork: Fork) -> Any:
+        """One value of a Fork. Unsupported where its rank or element type depends on the condition."""
 
-    def explain(self, condition: Any, reason: str) -> None: ...
+    def explain(self, condition: Any, reason: str) -> None:
+        """Says what a condition decides, for refusals of what depends on it."""
 
 
 class Attributes(Mapping[str, Any]):
@@ -168,41 +175,56 @@ class Importer(Protocol):
     broadcast_sizes: dict[Size, set[Size]]
 
     @property
-    def forks(self) -> Sides: ...
+    def forks(self) -> Sides:
+        """What converts nodes on the sides of conditions."""
 
-    def is_inner(self, value: Any) -> bool: ...
+    def is_inner(self, value: Any) -> bool:
+        """Whether a value, or a size, comes from the body that is made now."""
 
-    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]: ...
+    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
+        """The outputs of a node of the graph, in the place of the model's node."""
 
-    def constant(self, array: Array, name: str = "") -> Any: ...
+    def constant(self, array: Array, name: str = "") -> Any:
+        """An array as a constant."""
 
-    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text: ...
+    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
+        """UTF-8 as a constant of that shape."""
 
-    def known(self, value: Any) -> Array | None: ...
+    def known(self, value: Any) -> Array | None:
+        """The elements of a value where they are known now; None where they are not."""
 
-    def read(self, value: Any) -> Array | None: ...
+    def read(self, value: Any) -> Array | None:
+        """As `known`; integers that are computed as sizes are get symbols, to which they give values when the model
+        runs."""
 
-    def found_size(self, low: int, high: int) -> Dim: ...
+    def found_size(self, low: int, high: int) -> Dim:
+        """A symbol within [low, high] to which the next node that names it gives its value."""
 
-    def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Array: ...
+    def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Array:
+        """The elements of a tensor of the model. InvalidModel where its data does not fill its shape."""
 
     def standard(
         self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int
-    ) -> list[Any]: ...
+    ) -> list[Any]:
+        """So many outputs of an operator of the standard's newest set, in the node's place."""
 
-    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any: ...
+    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any:
+        """Numbers of [0, 1) in f32, by a generator of the node's own."""
 
-    def new_size(self) -> Dim: ...
+    def new_size(self) -> Dim:
+        """The symbol of a size that a body is handed anew each time."""
 
-    def is_named(self, symbol: str) -> bool: ...
+    def is_named(self, symbol: str) -> bool:
+        """Whether a symbol is one that the model speaks of."""
 
-    def named_size(self, name: str) -> Dim | None: ...
+    def named_size(self, name: str) -> Dim | None:
+        """The symbol of what the model calls a size; None where it has none yet."""
 
-    def name_size(self, name: str, symbol: Dim) -> None: ...
+    def name_size(self, name: str, symbol: Dim) -> None:
+        """Gives what the model calls a size its symbol."""
 
-    def body(
-        self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
-    ) -> tuple[Body, list[Any]]: ...
+    def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
+        """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
 
 
 class Call(Building):
@@ -234,6 +256,7 @@ class Call(Building):
 
     @property
     def forks(self) -> Sides:
+        """What converts nodes on the sides of conditions."""
         return self._importer.forks
 
     @property
@@ -248,9 +271,11 @@ class Call(Building):
     # Inputs and attributes
 
     def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute, or what it is by itself; `default` where it is neither given nor anything by itself."""
         return self.attrs.get(name, default)
 
     def given(self, index: int) -> bool:
+        """Whether there is an input of that number."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def __getitem__(self, index: int) -> Any:
@@ -260,6 +285,7 @@ class Call(Building):
         return self.value(self.inputs[index])
 
     def optional(self, index: int) -> Any:
+        """An input as a value that nodes can read; None where it is absent."""
         return self[index] if self.given(index) else None
 
     def shape(self, index: int, least: int, most: int | None = None) -> list[Size]:
@@ -285,6 +311,7 @@ class Call(Building):
         return self.known_of(self.inputs[index])
 
     def known_of(self, value: Any) -> Array | None:
+        """As `known`, of a value that a rule has."""
         if isinstance(value, (*NESTED, *ONE_SIDED)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
@@ -355,6 +382,7 @@ class Call(Building):
         return [self.axis(axis, rank) for axis in ([found] if isinstance(found, int) else found)]
 
     def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front. InvalidModel where the rank does not have it."""
         if not -rank <= axis < rank:
             raise InvalidModel(f"axis {axis} of a tensor of rank {rank}")
         return axis % rank
@@ -368,6 +396,7 @@ class Call(Building):
         return value
 
     def dtype_attr(self, name: str) -> str:
+        """The element type that an attribute names by number. Unsupported where hetnn lacks it."""
         return dtype_name(int(self.attr(name)))
 
     def one_of(self, name: str, ours: Mapping[str, Kind], preset: str) -> Kind:
@@ -424,6 +453,7 @@ class Call(Building):
         return self.cast(self.reshape(self.joined(parts, 0), found.shape), found.dtype)
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        """The outputs of a node of the graph; inputs that broadcast are taken as of equal sizes where they meet."""
         if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
             inputs = met(self, inputs, broadcast=True)
         return self._importer.create(op, inputs, attrs, self.node)
@@ -442,6 +472,7 @@ class Call(Building):
         return self._importer.random(shape, seed, self.node)
 
     def constant(self, value: Any, dtype: str) -> Any:
+        """Numbers as a constant of an element type."""
         return self._importer.constant(self.array(value, dtype))
 
     def texts(self, texts: Sequence[str | bytes], shape: Sequence[int] | None = None) -> Text:
@@ -540,6 +571,7 @@ class Call(Building):
 
 
 def is_float(dtype: str) -> bool:
+    """Whether an element type is one of reals that compute: f16, bf16, f32 or f64."""
     return dtype in _FLOATS
 
 

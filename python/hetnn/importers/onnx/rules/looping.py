@@ -155,6 +155,7 @@ def _loop_body(
 
 
 def is_there(call: Call, found: Any) -> Any:
+    """Whether an optional value is present, as a bool []."""
     if isinstance(found, Maybe):
         return call.reshape(found.there, [])
     return call.constant(not isinstance(found, Nothing), "bool")

@@ -164,6 +164,8 @@ def _slice(call: Call) -> Any:
 
 
 def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int) -> Any:
+    """Every step-th element of an axis from `start` to before `end`, as Python's slices count. InvalidModel for a step
+    of 0."""
     if not x.shape:
         raise InvalidModel(f"{call.node.op_type} of a tensor of rank 0, which has no axis")
     size = x.shape[axis]

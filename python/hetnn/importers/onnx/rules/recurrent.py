@@ -68,6 +68,7 @@ class Layer:
     # What an LSTM carries beside the cell: at first, at a step's begin, behind it and at last.
 
     def begun(self, cell: Any) -> Any:
+        """What is carried, of the first cell [batch, hidden]."""
         return cell
 
     def entered(self, x: Any, cell: Any) -> tuple[Any, Any]:
@@ -75,21 +76,27 @@ class Layer:
         return x, cell
 
     def left(self, _: Any, cell: Any) -> Any:
+        """What is carried on, of the state and the cell behind a step."""
         return cell
 
     def ended(self, cell: Any) -> Any:
+        """The cell [batch, hidden] of what is carried."""
         return cell
 
     def cut(self, value: Any, start: int, end: int) -> Any:
+        """Elements [start, end) of the last axis."""
         return self.call.create("slice", [value], axis=len(value.shape) - 1, start=start, end=end)
 
     def gate(self, value: Any, index: int, count: int = 1) -> Any:
+        """The part of so many gates, [..., count · hidden], of those of all."""
         return self.cut(value, index * self.hidden, (index + count) * self.hidden)
 
     def add(self, *values: Any) -> Any:
+        """The sum of values."""
         return self.call.folded("add", values)
 
     def mul(self, a: Any, b: Any) -> Any:
+        """a · b"""
         return self.call.create("mul", [a, b])
 
     def mix(self, gate: Any, new: Any, old: Any) -> Any:
@@ -97,6 +104,7 @@ class Layer:
         return self.add(new, self.mul(gate, self.call.create("sub", [old, new])))
 
     def product(self, x: Any, weight: Any, bias: Any) -> Any:
+        """x weightᵀ + bias; a bias of None is 0."""
         return self.call.linear(x, weight, bias)
 
 

@@ -25,6 +25,7 @@ class Change(NamedTuple):
     scale: float | None
 
     def is_identity(self, size: Size) -> bool:
+        """Whether an axis of that size stays as it is."""
         return self.goal == size and self.scale in (None, 1)
 
 

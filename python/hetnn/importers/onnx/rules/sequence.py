@@ -45,6 +45,7 @@ def packed(call: Call, found: Any) -> Tensors:
 
 
 def known_sizes(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    """Sizes that are no symbols, None in the place of the others."""
     return tuple(size if isinstance(size, int) else None for size in shape)
 
 

@@ -110,6 +110,7 @@ def _spelled(dtype: str) -> str:
 
 
 def equal(call: Call) -> Any:
+    """Whether texts are equal, element by element, of shapes that broadcast."""
     a, b = text_of(call, 0), text_of(call, 1)
     spans = met(call, [a.spans, b.spans], broadcast=True)
     return call.create("text_equal", [a.bytes, spans[0], b.bytes, spans[1]])

@@ -38,6 +38,7 @@ def rule(*names: str, integers: Callable[[Call], bool] | None = None) -> Callabl
 
 
 def always(_: Call) -> bool:
+    """A condition that every call meets."""
     return True
 
 
@@ -63,33 +64,47 @@ Step = Callable[[list[Held]], tuple[Any, list[Held]]]
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
-    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str) -> list[Any]: ...
+    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], name: str) -> list[Any]:
+        """The outputs of a node of the graph; `name` is the model's."""
 
-    def constant(self, array: Array, attrs: dict[str, Any] | None = None) -> Any: ...
+    def constant(self, array: Array, attrs: dict[str, Any] | None = None) -> Any:
+        """An array as a constant; `attrs` say what its integers stand for."""
 
-    def known(self, value: Any) -> Array | None: ...
+    def known(self, value: Any) -> Array | None:
+        """The elements of a value where they are known now; None where they are not."""
 
-    def permuted(self, value: Any, perm: Sequence[int], name: str) -> Any: ...
+    def permuted(self, value: Any, perm: Sequence[int], name: str) -> Any:
+        """A value whose axis k is the old axis perm[k]."""
 
-    def turned(self, held: Held, perm: Sequence[int], name: str) -> Any: ...
+    def turned(self, held: Held, perm: Sequence[int], name: str) -> Any:
+        """The same of what a tensor holds, in whichever layout."""
 
-    def laid(self, held: Held, first: bool, name: str) -> Any: ...
+    def laid(self, held: Held, first: bool, name: str) -> Any:
+        """What a tensor holds with channels first, or in the file's order."""
 
-    def inline(self, subgraph: int, inputs: Sequence[Held]) -> list[Held]: ...
+    def inline(self, subgraph: int, inputs: Sequence[Held]) -> list[Held]:
+        """The outputs of a subgraph, whose nodes are added in place."""
 
-    def on_one_side(self) -> AbstractContextManager[None]: ...
+    def on_one_side(self) -> AbstractContextManager[None]:
+        """While it is open, nodes are those of one of two branches."""
 
-    def initialize(self, subgraph: int) -> None: ...
+    def initialize(self, subgraph: int) -> None:
+        """What a subgraph writes, variables begin with."""
 
-    def read_variable(self, name: str, tensor: Tensor) -> Held: ...
+    def read_variable(self, name: str, tensor: Tensor) -> Held:
+        """What a variable of that name holds now, as a tensor of that type."""
 
-    def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None: ...
+    def assign_variable(self, name: str, held: Held, tensor: Tensor) -> None:
+        """Makes a variable hold a value from here on."""
 
-    def found_size(self, most: int) -> Dim: ...
+    def found_size(self, most: int) -> Dim:
+        """A symbol of at most that size to which the next node that names it gives its value."""
 
-    def write_tensor(self, place: int, held: Held) -> None: ...
+    def write_tensor(self, place: int, held: Held) -> None:
+        """Replaces what the tensor of that number holds."""
 
-    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]: ...
+    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]:
+        """What is carried behind the last round of a loop that goes on as long as `going` says."""
 
 
 class Place(Building):
@@ -100,9 +115,11 @@ class Place(Building):
         self.label = label
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        """The outputs of a node of the graph, with the model's name."""
         return self.importer.create(op, inputs, attrs, self.label)
 
     def constant(self, value: Any, dtype: str) -> Any:
+        """Numbers as a constant of an element type."""
         return self.importer.constant(self.array(value, dtype))
 
 
@@ -128,6 +145,7 @@ class Call(Place):
         return self._options.get(name, default)
 
     def given(self, index: int) -> bool:
+        """Whether there is an input of that number."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def held(self, index: int, handle: bool = False) -> Held:
@@ -182,6 +200,7 @@ class Call(Place):
         return First(function(value.value)) if isinstance(value, First) else function(value)
 
     def rank(self, index: int) -> int:
+        """How many axes an input has."""
         held = self.held(index)
         if held.array is not None:
             return held.array.ndim
@@ -233,12 +252,14 @@ class Call(Place):
         return [int(number) for number in array.reshape(-1)]
 
     def integer(self, index: int, called: str) -> int:
+        """The one integer in an input. InvalidModel where there are several; Unsupported where it is not known."""
         found = self.integers(index, called)
         if len(found) != 1:
             raise InvalidModel(f"{called} must be one integer; got {len(found)}")
         return found[0]
 
     def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front. InvalidModel where the rank does not have it."""
         if not -rank <= axis < rank:
             raise InvalidModel(f"axis {axis} of a tensor of rank {rank}")
         return axis % rank
@@ -264,6 +285,7 @@ class Call(Place):
         return self.held(index).quant
 
     def result_quant(self, output: int = 0) -> Quantization | None:
+        """What the integers of an output stand for; None where they are themselves."""
         return self.outputs[output].quant
 
     def real_number(self, index: int) -> float:
@@ -309,6 +331,7 @@ class Call(Place):
         return self.importer.turned(self.held(index), perm, self.label)
 
     def permuted(self, value: Any, perm: Sequence[int]) -> Any:
+        """A value whose axis k is the old axis perm[k]."""
         return self.importer.permuted(value, perm, self.label)
 
     def meeting(self, indices: Sequence[int]) -> tuple[list[Any], bool]:

@@ -15,6 +15,7 @@ _SAME, _VALID = 0, 1
 
 
 def stride_of(call: Call) -> list[int]:
+    """Rows and columns from one window to the next. InvalidModel where one is below 1."""
     stride = [int(call.option("StrideH")), int(call.option("StrideW"))]
     if min(stride) < 1:
         raise InvalidModel(f"strides of {stride}; they begin with 1")

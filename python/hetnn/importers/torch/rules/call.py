@@ -72,21 +72,28 @@ class Importer(Protocol):
     builder: _core.GraphBuilder
     symbols: Symbols
 
-    def dtype(self, dtype: torch.dtype) -> str: ...
+    def dtype(self, dtype: torch.dtype) -> str:
+        """hetnn's name of an element type. Unsupported for those that it lacks."""
 
-    def new_size(self, low: int, high: int) -> Dim: ...
+    def new_size(self, low: int, high: int) -> Dim:
+        """A symbol within [low, high] to which the next node that names it gives its value."""
 
-    def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any: ...
+    def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
+        """Numbers of [0, 1) in f32, by a generator of the node's own."""
 
-    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]: ...
+    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
+        """The node's place in the model: its scope, its file and the line."""
 
-    def argument(self, value: Any) -> Any: ...
+    def argument(self, value: Any) -> Any:
+        """What stands for an argument of a node: values, sizes, and lists of those."""
 
-    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]: ...
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+        """The outputs of a module of the program, whose nodes are added in place."""
 
     def loop_body(
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
-    ) -> tuple[Body, list[Any]]: ...
+    ) -> tuple[Body, list[Any]]:
+        """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
 
 
 def cast_attributes(dtype: str) -> dict[str, Any]:
@@ -111,6 +118,7 @@ class Call(Building):
         self.of_part = False  # of complex numbers: their real or imaginary parts alone
 
     def cast(self, value: Any, dtype: str) -> Any:
+        """The value in an element type, as torch rounds; itself where it has that already."""
         return value if value.dtype == dtype else self.create("cast", [value], **cast_attributes(dtype))
 
     def __getitem__(self, name: str) -> Any:
@@ -209,6 +217,7 @@ class Call(Building):
         return found[0] if len(found) == 1 else self.new_size(0, MOST)
 
     def new_size(self, low: int, high: int) -> Dim:
+        """A symbol within [low, high] to which the next node that names it gives its value."""
         return self._importer.new_size(low, high)
 
     def random(self, shape: Sequence[Size]) -> Any:
@@ -223,6 +232,7 @@ class Call(Building):
         return [v if list(v.shape) == shape else self.create("expand", [v], shape=shape) for v in values]
 
     def type_name(self, dtype: torch.dtype) -> str:
+        """hetnn's name of an element type. Unsupported for those that it lacks."""
         return self._importer.dtype(dtype)
 
     def is_tuple(self) -> bool:
@@ -274,6 +284,7 @@ class Call(Building):
         return outputs[0] if len(outputs) == 1 else outputs
 
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
+        """The outputs of a node of the graph, with the line of the model's code; sizes that meet are taken as equal."""
         if op in BROADCASTING and len(inputs) > 1:
             inputs = self._met(inputs)
         elif op == "expand":
@@ -326,6 +337,7 @@ class Call(Building):
         return self.dtype() not in NUMPY or float(np.float64(value).astype(NUMPY[self.dtype()])) != float(value)
 
     def constant(self, value: Any, dtype: str) -> Any:
+        """Numbers as a constant of an element type."""
         return self._importer.builder.constant(self.array(value, dtype))
 
     def promote(self, values: Sequence[Any], compare: bool = False) -> list[Any]:
@@ -344,6 +356,7 @@ class Call(Building):
         return out
 
     def common(self, values: Sequence[Any]) -> str:
+        """The element type in which torch computes with tensors and numbers together."""
         names = {name: dtype for dtype, name in DTYPES.items()}
         tensors = [torch.empty((1,) * len(v.shape), dtype=names[v.dtype]) for v in values if hasattr(v, "dtype")]
         scalars = [v for v in values if isinstance(v, _NUMBERS)]

@@ -39,6 +39,7 @@ def attended(call: Call, q: Any, k: Any, v: Any, added: Any) -> Any:
 
 
 def weighed(call: Call, q: Any, k: Any, v: Any, added: Any) -> Any:
+    """Attention of q [batch,heads,queries,size] to k and v [batch,heads,keys,size]; `added` to the scores, or None."""
     k = met_as(call, k, [q.shape[0], None, None, q.shape[3]])
     v = met_as(call, v, [q.shape[0], None, k.shape[2], None])
     inputs = [q, k, v] if added is None else [q, k, v, added]

@@ -136,8 +136,20 @@ struct LayerUse {
   }
 };
 
+// What an engine works on: engine, instruction, layer, first cycle, the cycle behind the last, and that in which it is
+// finished: what is moved arrives when the engine may be at the next transfer.
+py::tuple work_of(const npu::Spec& spec, const npu::Clock& clock, const npu::Instruction& instruction,
+                  const std::string& layer) {
+  const npu::Engine engine = npu::engine_of(instruction);
+  const npu::Cost cost = npu::cost_of(spec, instruction);
+  const int64_t end = clock.free_at_cycles(engine);
+  return py::make_tuple(npu::engine_name(engine),
+                        npu::instruction_table()[static_cast<size_t>(npu::opcode_of(instruction))].mnemonic, layer,
+                        end - cost.cycles, end, end + cost.latency_cycles);
+}
+
 // Layer by layer from the words themselves: what an engine waits beyond its own work is a stall.
-py::dict simulate_model(const std::string& path) {
+py::dict simulate_model(const std::string& path, bool timeline) {
   const program::Program program = program::read_program(path, "'" + path + "'");
   py::list subgraphs;
   int64_t total = 0, bound = 0;
@@ -149,6 +161,7 @@ py::dict simulate_model(const std::string& path) {
         static_cast<double>(std::max<int64_t>(spec.mac.macs_per_cycle, spec.mac.rows * spec.mac.cols));
     npu::Clock clock(spec);
     size_t at = 0;
+    py::list works;
     std::vector<LayerUse> uses(variant.layers.size());
     for (const npu::Run& run : variant.runs) {
       LayerUse& use = uses.at(static_cast<size_t>(run.layer));
@@ -159,6 +172,8 @@ py::dict simulate_model(const std::string& path) {
         const npu::Instruction instruction = npu::decode(words, at);
         clock.step(instruction);
         use.sram_peak_bytes = std::max(use.sram_peak_bytes, npu::sram_reach_bytes(instruction));
+        if (timeline && npu::engine_of(instruction) != npu::Engine::none)
+          works.append(work_of(spec, clock, instruction, variant.layers.at(static_cast<size_t>(run.layer)).node));
       }
       use.add(before, clock.totals(), clock.now_cycles() - begin);
     }
@@ -182,10 +197,15 @@ py::dict simulate_model(const std::string& path) {
     }
     total += variant.cycles;
     seconds += static_cast<double>(variant.cycles) / spec.clock_hz;
-    subgraphs.append(py::dict(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
-                              py::arg("bindings") = variant.bindings, py::arg("layers") = layers,
-                              py::arg("total_cycles") = variant.cycles,
-                              py::arg("lower_bound_cycles") = variant.lower_bound_cycles));
+    py::dict subgraph(py::arg("name") = subprogram.name, py::arg("device") = subprogram.device,
+                      py::arg("bindings") = variant.bindings, py::arg("layers") = layers,
+                      py::arg("total_cycles") = variant.cycles,
+                      py::arg("lower_bound_cycles") = variant.lower_bound_cycles);
+    if (timeline) {
+      subgraph["clock_hz"] = spec.clock_hz;
+      subgraph["timeline"] = works;
+    }
+    subgraphs.append(subgraph);
     bound += variant.lower_bound_cycles;
   });
   return py::dict(py::arg("subgraphs") = subgraphs, py::arg("total_cycles") = total,
@@ -217,8 +237,10 @@ void bind_npu_tools(py::module_& m) {
   m.def("command_streams", &command_streams, py::arg("path"), "The command streams of a .hetnn file, as text.");
   m.def("schedules", &schedules, py::arg("path"),
         "The schedules of a .hetnn file's accelerator subgraphs, as the option `schedule` takes them back.");
-  m.def("simulate_model", &simulate_model, py::arg("path"),
-        "The layers of every command stream of a .hetnn file, timed.");
+  m.def("simulate_model", &simulate_model, py::arg("path"), py::arg("timeline") = false,
+        "The layers of every command stream of a .hetnn file, timed; with `timeline` also what each engine works on, "
+        "from "
+        "which cycle to which: engine, instruction, layer, begin, end, finished.");
   m.def(
       "disassemble", [](const std::vector<uint64_t>& words) { return npu::disassemble(words); }, py::arg("words"),
       "Words as text.");

@@ -262,6 +262,16 @@ def format_page() -> str:
     return f"{before}{begin}{table}\n{end}{rest.split(end)[1]}"
 
 
+# Described in npu.md, format.md, report-schema.json and by the Open Inference Protocol.
+ELSEWHERE = (
+    "NPU data sheet",
+    "executable's header",
+    "executable's report",
+    "program.json of hetnn unpack",
+    "inference",
+)
+
+
 def json_page() -> str:
     """The kinds of JSON that are read: limits and fields."""
     from hetnn import _core
@@ -269,17 +279,36 @@ def json_page() -> str:
     formats = _core.json_formats()
     parts = [
         f"# JSON that hetnn reads\n\n{NOTICE}\n\nUnknown keys and keys that stand twice are refused, and so is, while "
-        "it is read, what exceeds a limit.",
+        "it is read, what exceeds a limit. The fields of an NPU's data sheet are those of [the NPU](npu.md).",
         _limit_rows(formats),
     ]
     head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
     for row in formats:
-        if row["name"] in ("executable's header", "executable's report", "program.json of hetnn unpack", "inference"):
-            continue  # described in format.md, report-schema.json and by the Open Inference Protocol
+        if row["name"] in ELSEWHERE:
+            continue
         for strategy in ("cost", "topological", "merge", "depth") if row["name"] == "strategy options" else ("cost",):
             schema = json.loads(_core.json_schema(row["name"], strategy))
             parts += [f"## {schema['title']}", head + "\n".join(_field_rows(schema))]
     return "\n\n".join(parts) + "\n"
+
+
+def npu_page() -> str:
+    """The page of the NPU, with the fields of its data sheet."""
+    from hetnn import _core
+
+    begin, end = "<!-- sheet: made by `make docs` -->\n", "<!-- end of sheet -->"
+    before, rest = (ROOT / "docs/npu.md").read_text(encoding="utf-8").split(begin)
+    rows = "\n".join(_field_rows(json.loads(_core.json_schema("NPU data sheet"))))
+    head = "| key | value | when absent | meaning |\n|---|---|---|---|\n"
+    return f"{before}{begin}{head}{rows}\n{end}{rest.split(end)[1]}"
+
+
+def npu_instructions_page() -> str:
+    """The manual of the instruction set."""
+    from hetnn import _core
+
+    title, _, rest = _core.isa_manual().partition("\n")
+    return f"{title}\n\n{NOTICE}\n{rest}"
 
 
 def report_schema_page() -> str:
@@ -318,6 +347,8 @@ PAGES = {
     "docs/options.md": options_page,
     "docs/json.md": json_page,
     "docs/format.md": format_page,
+    "docs/npu.md": npu_page,
+    "docs/npu-instructions.md": npu_instructions_page,
     "docs/report.md": report_page,
     "docs/report-schema.json": report_schema_page,
 }

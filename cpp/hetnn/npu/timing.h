@@ -71,6 +71,8 @@ class Clock {
   void step(const Instruction& instruction);
   /// The end of the last engine.
   int64_t now_cycles() const;
+  /// When the engine has begun and worked on all that it was given; what it moved may still be on its way.
+  int64_t free_at_cycles(Engine engine) const { return free_at_[static_cast<size_t>(engine)]; }
   const Timing& totals() const { return totals_; }
 
  private:

@@ -131,6 +131,19 @@ def test_what_is_wrong_is_named(pattern: str, to: str, message: str, tmp_path: P
         compiled(tmp_path, wrong)
 
 
+def test_the_example_of_the_page_compiles_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "npu.md").read_text(encoding="utf-8")
+    (source,), (schedule,) = (re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("python", "text"))
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(3)
+    made: dict[str, Any] = {}
+    exec(source, made)
+    told = hetnn.compile(made["layers"], made["sheet"], args=(made["image"],), strategy="take-all", schedule=schedule)
+    told.save("told.hetnn")
+    assert _core.schedules("told.hetnn") == schedule
+    torch.testing.assert_close(told(made["image"]), made["executable"](made["image"]), rtol=1e-5, atol=1e-5)
+
+
 def bare(schedule: str) -> str:
     """Without buffers, which are then made as large as they must be."""
     return re.sub(r"^  (?!layer).*\n", "", schedule, flags=re.MULTILINE)

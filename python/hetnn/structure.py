@@ -5,6 +5,7 @@ exported with (a number, a text, a truth or null), `{"complex": [j, k]}` complex
 `{"sequence": [tree, k]}` a list of arrays, whose elements the tree holds one array after another, and port k a row of
 their rank and sizes each; `{"text": [j, k]}` an array of texts, with UTF-8 in port j and their spans in it in k (begin
 times 2^32, plus length); `{"optional": [k, tree]}` what the tree holds where the truth in port k says so, else None;
+`{"rows": [[key, ...], k]}` for each row of the matrix in port k a dict of its numbers by those keys;
 `{"tuple": [...]}`, `{"list": [...]}`, `{"dict": [[key, tree], ...]}` and `{"record": "module:class", "fields": [[name,
 tree], ...]}` hold others. A signature is `{"args": [tree, ...], "names": [name, ...], "kwargs": [[name, tree], ...],
 "outputs": tree, "written": [[j, k], ...]}`: the model writes output k into the array that is input j.
@@ -175,6 +176,9 @@ class Signature:
         if kind == "optional":
             inner = self._maker(what[1])
             return lambda outputs: inner(outputs) if outputs[what[0]].item() else None
+        if kind == "rows":
+            keys, port = what
+            return lambda outputs: [dict(zip(keys, row, strict=True)) for row in outputs[port].tolist()]
         if kind == "fixed":
             return lambda _: what
         if kind in ("tuple", "list"):

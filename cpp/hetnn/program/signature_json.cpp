@@ -19,6 +19,7 @@ enum Kind : uint8_t {
   kSequence,
   kText,
   kOptional,
+  kRows,
   kFixed,
   kTuple,
   kList,
@@ -54,15 +55,17 @@ class Checker {
 
  private:
   void tree(const At& at, bool input) {
-    static constexpr std::string_view kinds[kKinds] = {"value", "size",  "complex", "sequence", "text",   "optional",
-                                                       "fixed", "tuple", "list",    "dict",     "record", "fields"};
+    static constexpr std::string_view kinds[kKinds] = {"value",    "size",   "complex", "sequence", "text",
+                                                       "optional", "rows",   "fixed",   "tuple",    "list",
+                                                       "dict",     "record", "fields"};
     std::array<const Json*, kKinds> found{};
     at.find(kinds, found);
     const size_t kind =
         static_cast<size_t>(std::ranges::find_if(found, [](auto* each) { return each; }) - found.begin());
     if (at.json.size() != (kind == kRecord ? 2 : 1) || kind == kFields || (kind == kRecord && !found[kFields]))
       at.wrong(
-          "one of value, size, complex, sequence, text, optional, fixed, tuple, list and dict, or record with fields");
+          "one of value, size, complex, sequence, text, optional, rows, fixed, tuple, list and dict, or record with "
+          "fields");
     const At inner = at.child(kinds[kind], *found[kind]);
     std::set<std::string> keys;
     switch (kind) {
@@ -88,6 +91,9 @@ class Checker {
         if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("a port of a truth, and a tree");
         typed_port(inner.item(0), input, DType::boolean, 0);
         tree(inner.item(1), input);
+        break;
+      case kRows:
+        rows(inner, input);
         break;
       case kFixed:
         if (inner.json.is_structured()) inner.wrong("a number, a text, a truth or null");
@@ -118,6 +124,20 @@ class Checker {
       if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of the bytes and of the spans");
       text_of(inner, input, 1);
     }
+  }
+
+  // Keys, and the port of a matrix that has a column for each.
+  void rows(const At& at, bool input) {
+    if (input) at.fail("stands among the inputs; only outputs are rows");
+    if (!at.json.is_array() || at.json.size() != 2) at.wrong("keys, and a port of a matrix");
+    std::set<std::string> keys;
+    at.item(0).each_item([&](const At& key) {
+      if (key.json.is_structured()) key.wrong("a number, a text, a truth or null");
+      distinct(key, key.json.dump(), keys);
+    });
+    const Buffer& buffer = port(at.item(1), input, false, 2);
+    if (buffer.shape[1] != Dim(static_cast<int64_t>(keys.size())))
+      at.item(1).fail(text("has the shape ", to_string(buffer.shape), ", which must have ", keys.size(), " columns"));
   }
 
   void text_of(const At& at, bool input, int rank = -1) {

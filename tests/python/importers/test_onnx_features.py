@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,16 +190,45 @@ def test_classes_without_support_vectors(classes: int, positive: bool) -> None:
             agrees(model, MANY, rtol=1e-4)
 
 
-def test_records_of_scores_are_refused_with_what_to_do() -> None:
-    node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])
+def scores_by_label(shape: list[Any], **labels: Any) -> Any:
+    """A classifier as skl2onnx exports it: scores, made records at the end."""
     records = helper.make_sequence_type_proto(
-        helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, None))
+        helper.make_map_type_proto(
+            INT64 if "classlabels_int64s" in labels else STRING, helper.make_tensor_type_proto(FLOAT, None)
+        )
     )
-    given = [helper.make_tensor_value_info("x", FLOAT, ["n", 3])]
-    graph = helper.make_graph([node], "g", given, [helper.make_value_info("z", records)])
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["scores"]),
+        helper.make_node("ZipMap", ["scores"], ["z"], domain="ai.onnx.ml", **labels),
+    ]
+    given = [helper.make_tensor_value_info("x", FLOAT, shape)]
+    outputs = [helper.make_value_info("z", records), helper.make_tensor_value_info("scores", FLOAT, None)]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
-    with pytest.raises(hetnn.Unsupported, match="export without it"):
-        hetnn.compile(helper.make_model(graph, opset_imports=opsets))
+    return helper.make_model(helper.make_graph(nodes, "g", given, outputs), opset_imports=opsets, ir_version=8)
+
+
+@pytest.mark.parametrize("labels", [{"classlabels_int64s": [4, 0, -1]}, {"classlabels_strings": ["a", "été", ""]}])
+@pytest.mark.parametrize("shape", [["n", 3], ["n", "classes"], [3]])
+def test_records_of_scores(shape: list[Any], labels: dict[str, Any], tmp_path: Path) -> None:
+    """As onnxruntime gives them, from an executable that was saved too; the matrix is an output of that name."""
+    model = scores_by_label(shape, **labels)
+    exe = hetnn.compile(model)
+    exe.save(tmp_path / "scores.hetnn")
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for rows in (ROWS, ROWS[:1]):
+        x = rows if len(shape) == 2 else rows[0]
+        wanted, scores = session.run(None, {"x": x})
+        for each in (exe, hetnn.load(tmp_path / "scores.hetnn")):
+            found, matrix = each(x)
+            np.testing.assert_allclose(matrix, scores, rtol=1e-5)
+            assert len(found) == len(wanted)
+            for mine, theirs in zip(found, wanted, strict=True):
+                assert mine == pytest.approx(theirs)
+
+
+def test_labels_that_do_not_fit_records_are_told() -> None:
+    with pytest.raises(hetnn.InvalidModel, match="ZipMap of 3 scores by 2 labels"):
+        hetnn.compile(scores_by_label(["n", 3], classlabels_int64s=[0, 1]))
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,7 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"outputs": {}}, "outputs must be one of value, size, complex, sequence, text"),
         (
             {"outputs": {"value": 0, "size": 1}},
-            "outputs must be one of value, size, complex, sequence, text, optional, fixed",
+            "outputs must be one of value, size, complex, sequence, text, optional, rows, fixed",
         ),
         ({"outputs": {"sequence": [{"size": 0}, 1]}}, r"outputs.sequence\[0\] has the unknown key 'size'"),
         (
@@ -240,11 +240,18 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
             r"outputs.sequence\[0\].value has the shape \[batch,2\], which must be of rank 1",
         ),
         ({"outputs": {"optional": [0, {"value": 1}]}}, r"outputs.optional\[0\] "),
+        ({"outputs": {"rows": [["a"]]}}, "outputs.rows must be keys, and a port of a matrix"),
+        (
+            {"outputs": {"rows": [["a"], 0]}},
+            r"outputs.rows\[1\] has the shape \[batch,2\], which must have 1 columns",
+        ),
+        ({"outputs": {"rows": [["a", "a"], 0]}}, r"outputs.rows\[0\]\[1\] stands twice"),
+        ({"args": [{"rows": [["a", "b"], 0]}]}, r"args\[0\].rows stands among the inputs"),
         ({"outputs": {"text": [0, 1]}}, r"outputs.text\[0\] "),
         ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, sequence, text"),
         (
             {"outputs": {"record": "a:b"}},
-            "outputs must be one of value, size, complex, sequence, text, optional, fixed",
+            "outputs must be one of value, size, complex, sequence, text, optional, rows, fixed",
         ),
         ({"outputs": {"record": "a:b", "fields": [[1, {"fixed": 1}]]}}, "must be a text that is not empty; found 1"),
         ({"outputs": {"dict": [[[], {"fixed": 1}]]}}, "must be a number, a text, a truth or null"),

@@ -13,7 +13,7 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
-from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Sizes, Tensors, Text
+from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Records, Sizes, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
 from hetnn.structure import Tree
 
@@ -122,6 +122,8 @@ class Ports:
         if isinstance(value, Maybe):
             there = self.give(value.there, f"{name}.given")["value"]
             return {"optional": [there, self.give(value.value, name)]}
+        if isinstance(value, Records):
+            return {"rows": [list(value.keys), self.give(value.rows, name)["value"]]}
         if isinstance(value, Text):
             parts = [self.give(value.bytes, f"{name}.bytes"), self.give(value.spans, f"{name}.spans")]
             return {"text": [part["value"] for part in parts]}

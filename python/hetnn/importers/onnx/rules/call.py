@@ -85,6 +85,14 @@ class Nothing:
 
 
 @dataclass(frozen=True)
+class Records:
+    """Of each row of a matrix its numbers by a key for each column, as what classifiers give ends."""
+
+    keys: tuple[int | str, ...]
+    rows: Any
+
+
+@dataclass(frozen=True)
 class Text:
     """A tensor of texts, as two values (ops/text/text.h)."""
 
@@ -127,7 +135,7 @@ class Refused:
 # What one side of a condition has.
 ONE_SIDED = (Fork, Rows, Refused)
 # What is no tensor of real numbers.
-NESTED = (Items, Tensors, Maybe, Nothing, Text, Complex)
+NESTED = (Items, Tensors, Maybe, Nothing, Records, Text, Complex)
 
 
 class Sides(Protocol):
@@ -444,6 +452,8 @@ class Call(Building):
         if isinstance(found, (Text, Complex)):
             what = "texts" if isinstance(found, Text) else "complex numbers"
             raise Unsupported(f"{self.node.op_type} of {what}")
+        if isinstance(found, Records):
+            raise Unsupported(f"{self.node.op_type} of records")
         if isinstance(found, NESTED):
             what = "a sequence" if isinstance(found, (Items, Tensors)) else "an optional value"
             raise InvalidModel(f"{self.node.op_type} needs a tensor; got {what}")

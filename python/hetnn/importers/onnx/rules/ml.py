@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.onnx.rules.call import ONNX, Call
+from hetnn.errors import InvalidModel
+from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.onnx.rules.call import ONNX, Call, Records
 
 _ML = "ai.onnx.ml."
 
@@ -21,3 +23,19 @@ def _pick_features(call: Call) -> Any:
 def _binarize(call: Call) -> Any:
     x = call[0]
     return call.cast(call.create("gt", [x, call.like(float(call.attr("threshold")), x)]), x.dtype)
+
+
+@ONNX.rule(f"{_ML}ZipMap")
+def _by_label(call: Call) -> Records:
+    """Scores [N,C], or those of one row, by the labels of their classes."""
+    keys = tuple(call.attr("classlabels_int64s") or ()) or tuple(call.attr("classlabels_strings") or ())
+    shape, x = call.shape(0, 1, 2), call[0]
+    x = x if len(shape) == 2 else call.reshape(x, [1, *shape])
+    x = met_as(call, x, [None, len(keys)])
+    if x.shape[1] != len(keys) or len(set(keys)) != len(keys):
+        raise InvalidModel(f"ZipMap of {x.shape[1]} scores by {len(keys)} labels, of which each must have one")
+    return Records(tuple(key if isinstance(key, int) else _text(key) for key in keys), x)
+
+
+def _text(key: str | bytes) -> str:
+    return key if isinstance(key, str) else key.decode()

@@ -7,11 +7,6 @@ refuse(
     *("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
 )
 refuse(
-    "it makes records of scores by label; export without it (skl2onnx: options={'zipmap': False}), and take the scores",
-    "ZipMap",
-    domain="ai.onnx.ml",
-)
-refuse(
     "its images lie as one processor's vectors do; save the model at ORT_ENABLE_EXTENDED, not at ORT_ENABLE_ALL",
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
     *("ReorderInput", "ReorderOutput", "Upsample"),

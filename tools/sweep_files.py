@@ -117,6 +117,10 @@ def away(mine: Any, theirs: Any) -> float:
 
 def difference(mine: Any, theirs: Any, near: float) -> str:
     """What is not as ONNX Runtime has it; empty where nothing is."""
+    if isinstance(theirs, list) and theirs and isinstance(theirs[0], dict):
+        if [row.keys() for row in mine] != [row.keys() for row in theirs]:
+            return "records of other labels"
+        mine, theirs = (np.float32([[row[key] for key in theirs[0]] for row in rows]) for rows in (mine, theirs))
     mine, theirs = np.asarray(mine), np.asarray(theirs)
     if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
         return f"{mine.dtype}{list(mine.shape)}, not {theirs.dtype}{list(theirs.shape)}"

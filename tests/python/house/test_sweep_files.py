@@ -37,16 +37,26 @@ def test_files_that_are_right_leave_no_gap(tmp_path: Path) -> None:
         "ranks.onnx",
         "agraph (float[batch,4] x) => (y) { r = ReduceSum<keepdims = 1>(x) s = Squeeze(x) y = Add(s, s) }",
     )
-    code, out = _sweep(plain, ranks)
+    records = _saved(
+        tmp_path,
+        "records.onnx",
+        "agraph (float[n,3] x) => (y) { p = Sigmoid(x) y = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1, 2]>(p) }",
+    )
+    code, out = _sweep(plain, ranks, records)
     assert code == 0, out
-    assert out.splitlines()[-1] == "2 of 2 are as their engines have them"
+    assert out.splitlines()[-1] == "3 of 3 are as their engines have them"
     assert "2x64x4 - ok" in out or "1x64x4 - ok" in out
 
 
 def test_what_is_lacking_is_a_gap(tmp_path: Path) -> None:
     right = _saved(tmp_path, "right.onnx", "agraph (float[n] x) => (float[n] y) { y = Relu(x) }")
-    maps = "agraph (float[2,3] x) => (y) { y = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1, 2]>(x) }"
-    lacking = _saved(tmp_path, "lacking.onnx", maps)
+    ranks = """agraph (bool c, float[2,3] x) => (y) {
+        y = If (c) <
+            then_branch = a () => (float[2,3] p) { p = Identity(x) },
+            else_branch = b () => (float[3] q) { q = ReduceMean<axes = [0], keepdims = 0>(x) }
+        >
+    }"""
+    lacking = _saved(tmp_path, "lacking.onnx", ranks)
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
     code, out = _sweep(right, lacking, broken)

@@ -120,7 +120,8 @@ def difference(mine: Any, theirs: Any, near: float) -> str:
     if isinstance(theirs, list) and theirs and isinstance(theirs[0], dict):
         if [row.keys() for row in mine] != [row.keys() for row in theirs]:
             return "records of other labels"
-        mine, theirs = (np.float32([[row[key] for key in theirs[0]] for row in rows]) for rows in (mine, theirs))
+        keys = list(theirs[0])
+        mine, theirs = (np.array([[row[key] for key in keys] for row in rows], np.float32) for rows in (mine, theirs))
     mine, theirs = np.asarray(mine), np.asarray(theirs)
     if (mine.dtype, mine.shape) != (theirs.dtype, theirs.shape):
         return f"{mine.dtype}{list(mine.shape)}, not {theirs.dtype}{list(theirs.shape)}"

@@ -50,13 +50,8 @@ def test_files_that_are_right_leave_no_gap(tmp_path: Path) -> None:
 
 def test_what_is_lacking_is_a_gap(tmp_path: Path) -> None:
     right = _saved(tmp_path, "right.onnx", "agraph (float[n] x) => (float[n] y) { y = Relu(x) }")
-    ranks = """agraph (bool c, float[2,3] x) => (y) {
-        y = If (c) <
-            then_branch = a () => (float[2,3] p) { p = Identity(x) },
-            else_branch = b () => (float[3] q) { q = ReduceMean<axes = [0], keepdims = 0>(x) }
-        >
-    }"""
-    lacking = _saved(tmp_path, "lacking.onnx", ranks)
+    places = "agraph (float[1,1,3,3,3] x) => (y) { p, y = MaxPool<kernel_shape = [2, 2, 2], storage_order = 1>(x) }"
+    lacking = _saved(tmp_path, "lacking.onnx", places)
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
     code, out = _sweep(right, lacking, broken)

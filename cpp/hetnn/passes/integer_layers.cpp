@@ -11,7 +11,8 @@ using ops::Trait;
 bool computes(const ir::Node& node) {
   const ops::OpDef& op = node.op();
   if (node.is_constant() || op.has(Trait::conversion) || op.has(Trait::control)) return false;
-  const bool of_one_value = op.has(Trait::elementwise) && node.inputs().size() == 1;
+  // Also with slopes, a constant a channel.
+  const bool of_one_value = op.has(Trait::elementwise) && (node.inputs().size() == 1 || op.has(Trait::channelwise));
   return op.primitive != Primitive::none || of_one_value;
 }
 
@@ -52,8 +53,13 @@ std::optional<Role> role_of(const ir::Node& node) {
       return Role::product;
     case Primitive::concat:
       return Role::joins;
+    case Primitive::none:
+      for (size_t k = 1; k < node.inputs().size(); ++k) {
+        if (!node.constant_input(k)) return {};
+      }
+      return Role::function;
     default:
-      return node.op().has(Trait::elementwise) && node.inputs().size() == 1 ? Role::function : Role::several;
+      return Role::several;
   }
 }
 

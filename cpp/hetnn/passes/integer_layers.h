@@ -22,7 +22,7 @@ enum class Role : uint8_t {
   weights,   // sums of products with constant weights
   product,   // sums of products of two values
   several,   // sums, products and extremes of several values, means of windows
-  function,  // of one value, element by element
+  function,  // of one value, element by element, also with constants a channel
   rectify,   // max(x, 0), which any positive factor passes
   bound,     // `bounds` otherwise
   moves,     // `moves`: the result is at the scale of what is moved

@@ -50,8 +50,9 @@ def test_files_that_are_right_leave_no_gap(tmp_path: Path) -> None:
 
 def test_what_is_lacking_is_a_gap(tmp_path: Path) -> None:
     right = _saved(tmp_path, "right.onnx", "agraph (float[n] x) => (float[n] y) { y = Relu(x) }")
-    places = "agraph (float[1,1,3,3,3] x) => (y) { p, y = MaxPool<kernel_shape = [2, 2, 2], storage_order = 1>(x) }"
-    lacking = _saved(tmp_path, "lacking.onnx", places)
+    told = 'coefficients = [0.5], intercepts = [0.3], classlabels_ints = [0, 1], post_transform = "PROBIT"'
+    scores = f"agraph (float[2,1] x) => (l, s) {{ l, s = ai.onnx.ml.LinearClassifier<{told}>(x) }}"
+    lacking = _saved(tmp_path, "lacking.onnx", scores)
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"no model")
     code, out = _sweep(right, lacking, broken)

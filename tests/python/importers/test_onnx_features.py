@@ -105,6 +105,14 @@ def test_numbers_of_categories_and_categories_of_numbers() -> None:
         hetnn.compile(model_of("CategoryMapper", {"y": INT64}, {"x": (STRING, ["n"])}, **{**told, "cats_int64s": [1]}))
 
 
+def test_labels_of_the_first_operator_set() -> None:
+    told = {"classes_strings": ["a", "été", ""], "default_int64": -1, "default_string": "none"}
+    numbers = model_of("LabelEncoder", {"y": INT64}, {"x": (STRING, ["n"])}, **told)
+    agrees(numbers, np.array(["été", "b", "a", ""], object))
+    texts = model_of("LabelEncoder", {"y": STRING}, {"x": (INT64, ["n"])}, **told)
+    agrees(texts, np.array([2, 0, 5, -1]))
+
+
 @pytest.mark.parametrize("labels", [{"classlabels_ints": [3, 9, 5]}, {"classlabels_strings": ["a", "b", "c"]}])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_linear_classifiers(transform: str, labels: dict[str, Any]) -> None:

@@ -199,6 +199,30 @@ def test_a_pooling_is_undone_into_the_shape_that_it_had(
     agrees(model_of(nodes, {"x": (FLOAT, shape)}, {"y": FLOAT}), x=f32(2, 3, *sizes))
 
 
+PLACES: list[tuple[dict[str, Any], tuple[int, ...]]] = [
+    ({"kernel_shape": [2, 2], "pads": [0, 0, 1, 1]}, (5, 6)),
+    ({"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"}, (7, 8)),
+    ({"kernel_shape": [2, 3], "strides": [2, 2], "auto_pad": "SAME_LOWER"}, (7, 8)),
+    ({"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1, "pads": [0, 0, 1, 0]}, (5, 5)),
+    ({"kernel_shape": [2, 2], "dilations": [2, 2], "pads": [0, 0, 1, 0]}, (5, 5)),
+    ({"kernel_shape": [3], "pads": [0, 2]}, (7,)),
+    ({"kernel_shape": [2, 2], "storage_order": 1, "pads": [1, 0, 0, 0]}, (5, 6)),
+    ({"kernel_shape": [2, 2, 2], "storage_order": 1}, (3, 4, 5)),
+]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("told", "sizes"), PLACES, ids=str)
+def test_places_of_the_greatest_values(told: dict[str, Any], sizes: tuple[int, ...], is_open: bool) -> None:
+    """With more padding on one side, counted column by column, and of the least number of all."""
+    node = helper.make_node("MaxPool", ["x"], ["y", "places"], **told)
+    x = f32(2, 3, *sizes)
+    for given in (x, np.full_like(x, -np.inf), (50 * x).astype(np.int8)):
+        kind = helper.np_dtype_to_tensor_dtype(given.dtype)
+        shape = ["n", "c", *(f"s{k}" for k in range(len(sizes)))] if is_open else list(x.shape)
+        agrees(model_of([node], {"x": (kind, shape)}, {"y": kind, "places": INT64}), x=given)
+
+
 def test_a_pooling_is_undone_into_a_larger_shape() -> None:
     """The standard's own example, whose places are of what the windows span; onnxruntime has it otherwise."""
     node = helper.make_node("MaxUnpool", ["x", "places", "shape"], ["y"], kernel_shape=[2, 2], strides=[2, 2])

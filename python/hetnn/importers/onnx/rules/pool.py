@@ -107,24 +107,37 @@ def _places(call: Call, x: Any) -> Any:
     kernel = [int(k) for k in call.attr("kernel_shape")]
     ones = [1] * len(kernel)
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
-    padding = fixed(window_padding(call, x.shape[2:], kernel, stride, dilation))
-    if padding is None:
-        raise Unsupported(f"the places of the greatest values of the symbolic sizes {list(x.shape[2:])}")
-    if padding[: len(kernel)] != padding[len(kernel) :]:
-        raise Unsupported("the places of the greatest values with more padding on one side")
-    window = {"kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding[: len(kernel)]}
-    places = call.create("max_pool_indices", [x], **window, ceil_mode=bool(call.attr("ceil_mode", 0)))
-    if call.attr("storage_order", 0):
-        if len(kernel) != 2:
-            raise Unsupported("column by column counted places of other than images")
-        width, height = call.whole(x.shape[3]), call.whole(x.shape[2])
-        row = call.create("floor_divide", [places, width])
-        column = call.create("remainder", [places, width])
-        places = call.create("add", [call.create("mul", [column, height]), row])
-    planes = call.reshape(
-        call.create("arange", [], start=0, end=x.shape[0] * x.shape[1]), [*x.shape[:2], *[1] * len(kernel)]
-    )
-    return call.create("add", [places, call.create("mul", [planes, call.whole(product(x.shape[2:]))])])
+    sizes, count = x.shape[2:], len(kernel)
+    asked = window_padding(call, sizes, kernel, stride, dilation)
+    padding = fixed(asked)
+    told = {"kernel": kernel, "stride": stride, "dilation": dilation, "ceil_mode": bool(call.attr("ceil_mode", 0))}
+    if padding is not None and padding[:count] == padding[count:]:
+        rest = call.create("max_pool_indices", [x], **told, padding=padding[:count])
+        wide, before = sizes, None
+    else:
+        least = -math.inf if is_float(x.dtype) else float(np.iinfo(NUMPY[x.dtype]).min)
+        whole = padded(call, x, asked, least)
+        rest = call.create("max_pool_indices", [whole], **told, padding=[0] * count)
+        wide, before = whole.shape[2:], asked[:count]
+
+    def at(op: str, a: Any, size: Size) -> Any:
+        return call.create(op, [a, call.whole(size)])
+
+    columns_first = bool(call.attr("storage_order", 0))
+    if before is not None or columns_first:
+        along: list[Any] = []  # of each axis the place along it
+        for axis in reversed(range(count)):
+            place = at("remainder", rest, wide[axis])
+            if before is not None:  # the least number of all may be found in the padding
+                place = at("minimum", at("maximum", at("sub", place, before[axis]), 0), sizes[axis] - 1)
+            along.insert(0, place)
+            rest = at("floor_divide", rest, wide[axis])
+        order = list(reversed(range(count))) if columns_first else list(range(count))
+        rest = along[order[0]]
+        for axis in order[1:]:
+            rest = call.create("add", [at("mul", rest, sizes[axis]), along[axis]])
+    planes = call.reshape(call.create("arange", [], start=0, end=x.shape[0] * x.shape[1]), [*x.shape[:2], *ones])
+    return call.create("add", [rest, at("mul", planes, product(sizes))])
 
 
 @rule("AveragePool")

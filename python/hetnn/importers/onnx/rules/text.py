@@ -208,7 +208,8 @@ def _default(call: Call, values: Any) -> Any:
 @ONNX.rule("ai.onnx.ml.LabelEncoder")
 def _label(call: Call) -> Any:
     if call.version < 2:
-        raise Unsupported("LabelEncoder before operator set 2")
+        classes = call.attr("classes_strings") or []
+        return _either_way(call, classes, list(range(len(classes))))
     keys, values = _table(call, "keys"), _table(call, "values")
     x = call.inputs[0]
     count = keys.shape[0]
@@ -229,10 +230,14 @@ def _label(call: Call) -> Any:
 
 @ONNX.rule("ai.onnx.ml.CategoryMapper")
 def _category(call: Call) -> Any:
-    """Of texts their numbers, of numbers their texts."""
     names, numbers = call.attr("cats_strings") or [], call.attr("cats_int64s") or []
     if not names or len(names) != len(numbers):
         raise InvalidModel(f"CategoryMapper with {len(names)} cats_strings and {len(numbers)} cats_int64s")
+    return _either_way(call, names, numbers)
+
+
+def _either_way(call: Call, names: Sequence[str | bytes], numbers: Sequence[int]) -> Any:
+    """Of texts their numbers, of numbers their texts; what is none gets what the node says for it."""
     texts, known, x = call.texts(names), call.constant(numbers, "i64"), call.inputs[0]
     other = call.texts([call.attr("default_string")]), call.constant([call.attr("default_int64")], "i64")
     if isinstance(x, Text):

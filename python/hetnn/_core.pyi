@@ -597,9 +597,9 @@ def schedules(path: str) -> str:
     The schedules of a .hetnn file's accelerator subgraphs, as the option `schedule` takes them back.
     """
 
-def simulate_model(path: str) -> dict[str, typing.Any]:
+def simulate_model(path: str, timeline: bool = False) -> dict[str, typing.Any]:
     """
-    The layers of every command stream of a .hetnn file, timed.
+    The layers of every command stream of a .hetnn file, timed; with `timeline` also what each engine works on, from which cycle to which: engine, instruction, layer, begin, end, finished.
     """
 
 def simulate_topology(

@@ -12,7 +12,7 @@ namespace {
 
 int64_t bytes_of(int64_t dtype) { return dtype_bytes(static_cast<DType>(dtype)); }
 bool is_i8(int64_t dtype) { return static_cast<DType>(dtype) == DType::i8; }
-constexpr Wide kFactor = sizeof(Requant), kSum = 4;
+constexpr Wide kFactor = sizeof(Requant);
 
 class Accesses {
  public:
@@ -23,11 +23,11 @@ class Accesses {
   void operator()(const DmaStore& i) { transfer(i, false); }
   void operator()(const Conv2d& i) {
     const Wide elem = bytes_of(i.dtype), filters = Wide{i.groups} * i.out_c, channels = Wide{i.groups} * i.in_c;
-    const Wide sums = Wide{i.out_h} * i.out_w * filters * kSum;
+    const Wide sums = Wide{i.out_h} * i.out_w * filters * kSumBytes;
     map({"the input", false, i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch},
         i.in_wrap_row, i.in_wrap_addr);
     put({"the weights", false, i.weight_addr, Wide{i.kernel_h} * i.kernel_w * i.in_c * filters * elem});
-    if (i.has_bias) put({"the bias", false, i.bias_addr, filters * kSum});
+    if (i.has_bias) put({"the bias", false, i.bias_addr, filters * kSumBytes});
     if (is_i8(i.dtype) && !i.store_acc) put({"the factors", false, i.quant_addr, filters * kFactor});
     if (i.load_acc) put({"the accumulators", false, i.acc_addr, sums});
     if (i.store_acc) return put({"the accumulators", true, i.acc_addr, sums});

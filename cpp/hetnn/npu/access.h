@@ -9,6 +9,9 @@
 
 namespace hetnn::npu {
 
+/// Bytes of an accumulator and of a bias.
+inline constexpr int64_t kSumBytes = 4;
+
 /// Fields have at most 40 bits, so that no product of three overflows.
 __extension__ using Wide = __int128;
 

@@ -34,17 +34,19 @@ struct Mac {
   int64_t min_block_cycles = 0;
   /// Cycles of one step by element type (a type that is absent takes 1).
   std::map<DType, int64_t> step_cycles;
+  int64_t accumulator_bytes = 0;  // of the sums of one instruction, 4 bytes each; 0: as many as are needed
 };
 
 /// One memory. `burst_bytes` is the unit of transfers: shorter or unaligned runs cost whole bursts.
 struct Memory {
   int64_t bytes = 0;  // 0: as much as is needed
-  int64_t banks = 1;
-  int64_t ports = 1;
-  double bytes_per_cycle = 0;
+  int64_t banks = 1, ports = 1;
+  double bytes_per_cycle = 0;  // of each bank and port
   int64_t read_latency_cycles = 0;
   int64_t write_latency_cycles = 0;
   int64_t burst_bytes = 1;
+
+  double rate() const { return bytes_per_cycle * static_cast<double>(banks) * static_cast<double>(ports); }
 };
 
 struct Dma {
@@ -87,6 +89,7 @@ struct Energy {
   std::map<std::string, double, std::less<>> mac;  // by element type
   double sram_byte = 0;
   double dram_byte = 0;
+  double flash_byte = 0;
   double vector_op = 0;
   std::string source;
 };
@@ -94,10 +97,11 @@ struct Energy {
 struct Spec {
   std::string name;
   double clock_hz = 0;
-  int64_t cores = 1;
+  int64_t cores = 1;  // each with all engines but the DMA; what an instruction computes is dealt to them
   Mac mac;
-  std::vector<Memory> sram;  // sram[0] is the scratchpad
-  Memory dram;
+  std::vector<Memory> sram;     // the scratchpad
+  Memory dram;                  // where models come from
+  std::optional<Memory> flash;  // where their constants lie, if not in dram
   Dma dma;
   Vector vector;
   double launch_us = 0;  // host time of one launch
@@ -110,11 +114,13 @@ struct Spec {
   std::map<std::string, std::string, std::less<>> provenance;
 
   const Memory& scratchpad() const { return sram.front(); }
+  const Memory& constants() const { return flash ? *flash : dram; }
   bool has_op(std::string_view op) const { return ops.find(op) != ops.end(); }
 };
 
-/// Reads a spec of schema 1. Throws InvalidModel that names the path (`relu-only.json: mac.rows`), what was found, what
-/// is expected and, for a misspelt key, the nearest known one. `where` is what messages call the text.
+/// Reads a spec of schema 2, or of 1, which has fewer keys. Throws InvalidModel that names the path (`relu-only.json:
+/// mac.rows`), what was found, what is expected and, for a misspelt key, the nearest known one. `where` is what
+/// messages call the text.
 Spec parse_spec(std::string_view text, std::string_view where);
 
 /// The JSON text of a spec; parse_spec reads it back to the same spec.

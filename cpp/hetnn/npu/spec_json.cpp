@@ -3,6 +3,7 @@
 
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/nearest_names.h"
+#include "hetnn/npu/code.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/op_def.h"
 
@@ -64,35 +65,51 @@ const Fields<Mac>& mac_fields() {
        kOptional},
       {"step_cycles", &Mac::step_cycles, by_dtype(integer(1)), "cycles of one step by element type; 1 where absent",
        kOptional},
+      {"accumulator_bytes", &Mac::accumulator_bytes, integer(0),
+       "bytes for the sums of one instruction, 4 for each; 0 or absent: as many as are needed", kOptional},
   };
   return fields;
 }
 
-Fields<Memory> memory_fields(int64_t least_bytes, Presence bytes) {
-  return {{"bytes", &Memory::bytes, integer(least_bytes), "capacity in bytes", bytes},
-          {"banks", &Memory::banks, integer(1), "banks", kOptional},
-          {"ports", &Memory::ports, integer(1), "ports of each bank", kOptional},
-          {"bytes_per_cycle", &Memory::bytes_per_cycle, number(1e-6), "bytes moved in a cycle at most"},
-          {"read_latency_cycles", &Memory::read_latency_cycles, integer(0), "cycles before the first byte is read",
-           kOptional},
-          {"write_latency_cycles", &Memory::write_latency_cycles, integer(0), "cycles before the first byte is written",
-           kOptional},
-          {"burst_bytes", &Memory::burst_bytes, integer(1), "bytes of one burst", kOptional}};
-}
 const Fields<Memory>& sram_fields() {
-  static const Fields<Memory> fields = memory_fields(1, Presence::required);
+  static const Fields<Memory> fields = {
+      {"bytes", &Memory::bytes, integer(1), "capacity in bytes"},
+      {"banks", &Memory::banks, integer(1), "banks, at which an engine reads and writes side by side", kOptional},
+      {"ports", &Memory::ports, integer(1), "ports of each bank", kOptional},
+      {"bytes_per_cycle", &Memory::bytes_per_cycle, number(1e-6),
+       "bytes that a port moves in a cycle; an instruction takes as long at least as what it reads and writes does"},
+      {"read_latency_cycles", &Memory::read_latency_cycles, integer(0), "cycles before an instruction's first operand",
+       kOptional},
+      {"write_latency_cycles", &Memory::write_latency_cycles, integer(0), "cycles behind an instruction's last result",
+       kOptional}};
   return fields;
 }
+
 const Fields<Memory>& dram_fields() {
-  static const Fields<Memory> fields = memory_fields(0, kOptional);
+  static const Fields<Memory> fields = {
+      {"bytes", &Memory::bytes, integer(0), "capacity in bytes; 0 or absent: as much as is needed", kOptional},
+      {"bytes_per_cycle", &Memory::bytes_per_cycle, number(1e-6), "bytes moved in a cycle at most"},
+      {"read_latency_cycles", &Memory::read_latency_cycles, integer(0), "cycles before the first byte is read",
+       kOptional},
+      {"burst_bytes", &Memory::burst_bytes, integer(1), "bytes of one burst; shorter runs take a whole one", kOptional},
+      {"write_latency_cycles", &Memory::write_latency_cycles, integer(0), "cycles before the first byte is written",
+       kOptional}};
+  return fields;
+}
+// The same without what is said of writing.
+const Fields<Memory>& flash_fields() {
+  static const std::vector<json::Row>& rows = dram_fields().rows();
+  static const Fields<Memory> fields = {rows[0], rows[1], rows[2], rows[3]};
   return fields;
 }
 
 const Fields<Dma>& dma_fields() {
   static const Fields<Dma> fields = {
-      {"channels", &Dma::channels, integer(1), "channels", kOptional},
-      {"max_outstanding", &Dma::max_outstanding, integer(1), "requests in flight", kOptional},
-      {"align_bytes", &Dma::align_bytes, integer(1), "alignment of addresses", kOptional}};
+      {"channels", &Dma::channels, integer(1), "channels: 1, for transfers go one behind the other", kOptional},
+      {"max_outstanding", &Dma::max_outstanding, integer(1),
+       "transfers on their way at once; of more than one only the first one's latency is waited for", kOptional},
+      {"align_bytes", &Dma::align_bytes, integer(1), "alignment of addresses: a divisor of 64, where everything lies",
+       kOptional}};
   return fields;
 }
 
@@ -167,9 +184,19 @@ const Fields<Energy>& energy_fields() {
        "pJ of one multiply-accumulate by element type; one that is left out counts 0", kOptional},
       {"sram_byte", &Energy::sram_byte, number(0), "pJ of one byte of scratchpad traffic", kOptional},
       {"dram_byte", &Energy::dram_byte, number(0), "pJ of one byte of DRAM traffic", kOptional},
+      {"flash_byte", &Energy::flash_byte, number(0), "pJ of one byte read of flash", kOptional},
       {"vector_op", &Energy::vector_op, number(0), "pJ of one vector element", kOptional},
       {"source", &Energy::source, json::word(), "a sentence that says where the figures come from"}};
   return fields;
+}
+
+Convert<Spec> schema() {
+  constexpr int kOldest = 1, kNewest = 2;
+  return {[=](const At& at, Spec&) {
+            if (at.json != kOldest && at.json != kNewest) at.wrong(text(kNewest));
+          },
+          [=](const Spec&) { return Json(kNewest); },
+          {{"enum", {kOldest, kNewest}}}};
 }
 
 // Left out where it does not hold.
@@ -188,14 +215,18 @@ Convert<Energy> energy() {
 
 const Fields<Spec>& spec_fields() {
   static const Fields<Spec> fields = {
-      {"schema", json::constant<Spec>(1), "1, the version of the format"},
+      {"schema", schema(), "2, the version of the format; 1 had fewer keys"},
       {"name", &Spec::name, json::word(), "the device's name"},
       {"clock_hz", &Spec::clock_hz, number(1), "cycles a second"},
-      {"cores", &Spec::cores, integer(1), "cores"},
+      {"cores", &Spec::cores, integer(1),
+       "cores with a mac and a vector engine each, to which what an instruction computes is dealt; they share the "
+       "rest"},
       {"mac", &Spec::mac, object(mac_fields), "the engine for convolution and matrix multiplication"},
-      {"sram", &Spec::sram, json::list_of(object(sram_fields), 1, "memories, the scratchpad first"),
-       "a list of on-chip memories, the scratchpad first"},
-      {"dram", &Spec::dram, object(dram_fields), "the memory outside the chip"},
+      {"sram", &Spec::sram, json::list_of(object(sram_fields), 1, "memories"),
+       "a list of one memory, the scratchpad, which all engines read and write"},
+      {"dram", &Spec::dram, object(dram_fields), "the memory where inputs, results and, without flash, constants lie"},
+      {"flash", &Spec::flash, json::maybe(object(flash_fields)), "a memory that is only read, where constants lie",
+       kOptional},
       {"dma", &Spec::dma, object(dma_fields), "what moves data between the memories", kOptional},
       {"vector", &Spec::vector, object(vector_fields), "the engine for everything else"},
       {"launch", object(launch_fields), "what a launch costs", kOptional},
@@ -245,6 +276,15 @@ void check_whole(const Spec& spec, std::string_view where) {
     for (const std::string& name : spec.non_exportable[k].ops)
       demand_operator(name, text("non_exportable[", k, "].ops: ", name));
   }
+  demand(spec.sram.size() == 1, "sram",
+         text("holds ", spec.sram.size(),
+              " memories; one is expected, the scratchpad. What lies behind it is 'dram', "
+              "and 'flash' for constants"));
+  demand(spec.dma.channels == 1, "dma.channels",
+         text("is ", spec.dma.channels, "; 1 is expected. Several transfers at once are 'max_outstanding'"));
+  demand(
+      kConstantAlignment % spec.dma.align_bytes == 0, "dma.align_bytes",
+      text("is ", spec.dma.align_bytes, "; a divisor of ", kConstantAlignment, " is expected, where everything lies"));
   demand(spec.scratchpad().bytes <= (int64_t{1} << 32), "sram[0].bytes",
          text("must be at most 2^32, the reach of an address; found ", spec.scratchpad().bytes));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hetnn/base/error.h"
+#include "hetnn/npu/access.h"
 
 namespace hetnn::npu {
 namespace {
@@ -70,8 +71,9 @@ struct CostOf {
  private:
   template <typename I>
   Cost transfer(const I& i, bool store) const {
-    const int64_t whole = dma_cycles(spec, i.size0, i.size1 * i.size2, store);
-    const int64_t latency = store ? spec.dram.write_latency_cycles : spec.dram.read_latency_cycles;
+    const Memory& memory = i.region == static_cast<int64_t>(Region::weights) ? spec.constants() : spec.dram;
+    const int64_t whole = dma_cycles(memory, i.size0, i.size1 * i.size2, store);
+    const int64_t latency = store ? memory.write_latency_cycles : memory.read_latency_cycles;
     const int64_t hidden = spec.dma.max_outstanding > 1 ? std::min(latency, whole) : 0;
     return {.cycles = whole - hidden, .latency_cycles = hidden, .dma_bytes = i.size0 * i.size1 * i.size2};
   }
@@ -120,8 +122,9 @@ int64_t systolic_cycles(const Mac& mac, int64_t pixels, int64_t products, int64_
 int64_t mac_cycles(const Spec& spec, const MacWork& work) {
   const Mac& mac = spec.mac;
   if (mac.kind == MacKind::systolic) {
-    return times(times(step_cycles(mac, work.dtype), work.groups),
-                 systolic_cycles(mac, work.out_h * work.out_w, times(work.kernel, work.in_c), work.out_c));
+    return times(times(step_cycles(mac, work.dtype), ceil_div64(work.groups, spec.cores)),
+                 systolic_cycles(mac, work.out_h * work.out_w, times(work.kernel, work.in_c),
+                                 work.groups > 1 ? work.out_c : ceil_div64(work.out_c, spec.cores)));
   }
   const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
   const int64_t channels = std::max<int64_t>(mac.macs_per_cycle / block, 1);  // input channels of one step
@@ -133,21 +136,34 @@ int64_t mac_cycles(const Spec& spec, const MacWork& work) {
   const int64_t blocks = times(pixels, depthwise ? ceil_div64(work.groups, mac.block_channels)
                                                  : times(work.groups, ceil_div64(work.out_c, mac.block_channels)));
   const int64_t steps = times(work.kernel, depthwise ? 1 : ceil_div64(work.in_c, channels));
-  return times(blocks, std::max(times(steps, step_cycles(mac, work.dtype)), mac.min_block_cycles));
+  return times(ceil_div64(blocks, spec.cores),
+               std::max(times(steps, step_cycles(mac, work.dtype)), mac.min_block_cycles));
 }
 
-int64_t dma_cycles(const Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
-  const int64_t burst = std::max<int64_t>(spec.dram.burst_bytes, 1);
+int64_t dma_cycles(const Memory& memory, int64_t run_bytes, int64_t runs, bool store) {
+  const int64_t burst = std::max<int64_t>(memory.burst_bytes, 1);
   const double bytes = static_cast<double>(ceil_div64(run_bytes, burst) * burst) * static_cast<double>(runs);
-  const int64_t latency = store ? spec.dram.write_latency_cycles : spec.dram.read_latency_cycles;
-  return latency + whole(bytes / spec.dram.bytes_per_cycle);
+  return (store ? memory.write_latency_cycles : memory.read_latency_cycles) + whole(bytes / memory.rate());
 }
+
+int64_t scratchpad_cycles(const Spec& spec, double bytes) { return whole(bytes / spec.scratchpad().rate()); }
 
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each) {
-  return whole(std::ceil(elems / static_cast<double>(spec.vector.lanes)) * cycles_each);
+  const double lanes = static_cast<double>(spec.vector.lanes) * static_cast<double>(spec.cores);
+  return whole(std::ceil(elems / lanes) * cycles_each);
 }
 
-Cost cost_of(const Spec& spec, const Instruction& instruction) { return std::visit(CostOf{spec}, instruction); }
+Cost cost_of(const Spec& spec, const Instruction& instruction) {
+  Cost out = std::visit(CostOf{spec}, instruction);
+  const Engine engine = engine_of(instruction);
+  if (engine == Engine::none) return out;
+  for (const Access& access : accesses_of(instruction))
+    out.scratchpad_bytes += static_cast<double>(access.bytes * access.inner * access.outer);
+  out.cycles = std::max(out.cycles, scratchpad_cycles(spec, out.scratchpad_bytes));
+  const Memory& scratchpad = spec.scratchpad();
+  if (engine != Engine::dma) out.cycles += scratchpad.read_latency_cycles + scratchpad.write_latency_cycles;
+  return out;
+}
 
 void Clock::step(const Instruction& instruction) {
   if (auto* signal = std::get_if<Signal>(&instruction)) {
@@ -186,9 +202,15 @@ void Clock::step(const Instruction& instruction) {
   auto energy = spec_.energy_pj.mac.find(dtype_name(cost.mac_dtype));
   totals_.energy_nj +=
       1e-3 * (cost.macs * (energy == spec_.energy_pj.mac.end() ? 0 : energy->second) +
-              static_cast<double>(cost.dma_bytes) * (spec_.energy_pj.dram_byte + spec_.energy_pj.sram_byte) +
-              cost.vector_elems * spec_.energy_pj.vector_op);
+              static_cast<double>(cost.dma_bytes) * outside_pj(instruction) +
+              cost.scratchpad_bytes * spec_.energy_pj.sram_byte + cost.vector_elems * spec_.energy_pj.vector_op);
   totals_.cycles = now_cycles();
+}
+
+double Clock::outside_pj(const Instruction& instruction) const {
+  const auto* load = std::get_if<DmaLoad>(&instruction);
+  const bool constant = load && load->region == static_cast<int64_t>(Region::weights);
+  return constant && spec_.flash ? spec_.energy_pj.flash_byte : spec_.energy_pj.dram_byte;
 }
 
 int64_t Clock::now_cycles() const { return *std::max_element(done_at_.begin(), done_at_.end()); }

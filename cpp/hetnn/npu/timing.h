@@ -34,8 +34,11 @@ struct MacWork {
 };
 int64_t mac_cycles(const Spec& spec, const MacWork& work);
 
-/// Cycles of a transfer of `runs` runs of `run_bytes` each between DRAM and scratchpad.
-int64_t dma_cycles(const Spec& spec, int64_t run_bytes, int64_t runs, bool store);
+/// Cycles of a transfer of `runs` runs of `run_bytes` each between a memory and the scratchpad.
+int64_t dma_cycles(const Memory& memory, int64_t run_bytes, int64_t runs, bool store);
+
+/// Cycles in which an engine reads and writes so many bytes of the scratchpad.
+int64_t scratchpad_cycles(const Spec& spec, double bytes);
 
 /// Cycles of `elems` elements at `cycles_each` in every lane.
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each);
@@ -46,6 +49,7 @@ struct Cost {
   int64_t cycles = 0;          // that its engine is busy
   int64_t latency_cycles = 0;  // of a transfer: from its first cycle to when it is finished, beyond those
   int64_t dma_bytes = 0;
+  double scratchpad_bytes = 0;  // read and written
   double macs = 0;
   DType mac_dtype = DType::f32;  // of the products
   double vector_elems = 0;
@@ -76,6 +80,9 @@ class Clock {
   const Timing& totals() const { return totals_; }
 
  private:
+  // Of a byte outside the scratchpad that it moves.
+  double outside_pj(const Instruction& instruction) const;
+
   const Spec& spec_;
   std::array<int64_t, kEngines> free_at_ = {};  // when the engine may begin its next instruction
   std::array<int64_t, kEngines> done_at_ = {};  // when all that it began is finished

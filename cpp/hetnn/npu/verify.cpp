@@ -84,6 +84,10 @@ class Verifier {
     check(bytes <= spec_.scratchpad().bytes,
           text(what, " has no more bytes than the scratchpad, ", spec_.scratchpad().bytes));
   }
+  void accumulates(Wide sums) const {
+    const int64_t bytes = spec_.mac.accumulator_bytes;
+    check(bytes == 0 || sums * kSumBytes <= bytes, text("its sums fit the accumulators' ", bytes, " bytes"));
+  }
   void work(double amount) {
     work_ += amount;
     if (work_ > kMostWork) {
@@ -140,6 +144,7 @@ class Verifier {
     fits("the input", Wide{i.in_h} * i.in_w * channels * elem);
     fits("the weights", kernel * i.in_c * filters * elem);
     fits("the output", pixels * filters * elem);
+    accumulates(pixels * filters);
     work(static_cast<double>(pixels) * static_cast<double>(kernel) * static_cast<double>(i.in_c) *
          static_cast<double>(filters));
   }
@@ -152,6 +157,7 @@ class Verifier {
     fits("a", Wide{i.m} * i.k * elem);
     fits("b", Wide{i.k} * i.n * elem);
     fits("the output", Wide{i.m} * i.n * elem);
+    accumulates(Wide{i.m} * i.n);
     work(static_cast<double>(i.m) * static_cast<double>(i.k) * static_cast<double>(i.n));
   }
 

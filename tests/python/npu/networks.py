@@ -112,7 +112,6 @@ class Network:
 
     def sheet(self, kib: int | None = None) -> dict[str, Any]:
         spec = target(sram={"bytes": (kib or self.kib) << 10})
-        spec["ops"]["mean"] = {"dtypes": ["f32", "f16", "i8"], "max_rank": 4}
         spec["numerics"] = {"rounding": "double"}
         return spec
 

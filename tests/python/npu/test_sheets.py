@@ -38,14 +38,6 @@ def test_energy_of_products_is_that_of_their_type(
     assert sum(row["energy_nj"] for row in layers) == pytest.approx(8 * 8 * 16 * 16 * per_mac / 1000)
 
 
-def test_operators_without_an_instruction_are_noted() -> None:
-    ops = resolve_target("cpu+relu-only")["devices"][1]["spec"]["ops"]
-    target = target_with(ops={**ops, "softmax": {"dtypes": ["f32"]}, "conv2d": {"dtypes": ["f32", "i16"]}})
-    notes = hetnn.compile(nn.ReLU(), target, args=(torch.randn(1, 2, 3, 3),)).report(format="dict")["notes"]
-    for note, listed in zip(notes, ("conv2d in i16", "softmax in f32"), strict=True):
-        assert note["text"].startswith(f"relu-only: its sheet lists {listed}, for which the NPU has no instruction")
-
-
 class Crossed(nn.Module):
     """A convolution that the NPU runs, and gelu, which it does not, of its sum with the input."""
 

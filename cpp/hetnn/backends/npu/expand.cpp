@@ -23,8 +23,8 @@ int64_t piece_bytes(const hetnn::npu::Spec& spec, int64_t bytes) {
   constexpr double kLongest_cycles = 1000;
   constexpr int64_t kMostPieces = 64;
   if (spec.dma.max_outstanding == 1) return bytes;
-  const double longest = std::min(kLongest_cycles * spec.dram.bytes_per_cycle, static_cast<double>(bytes));
-  const int64_t unit = std::max(kAlignment, spec.dram.burst_bytes);
+  const double longest = std::min(kLongest_cycles * spec.constants().rate(), static_cast<double>(bytes));
+  const int64_t unit = std::max(kAlignment, spec.constants().burst_bytes);
   return std::max({static_cast<int64_t>(longest) / unit * unit, bytes / kMostPieces / unit * unit + unit});
 }
 

@@ -231,19 +231,23 @@ Span Layer::rows_read(size_t operand, int64_t first, int64_t count) const {
 
 int64_t Layer::cycles(const hetnn::npu::Spec& spec, int64_t rows) const {
   const auto elems = static_cast<double>(rows * out.w) * static_cast<double>(out.c);
+  // The operands of a pool are as large as its result where windows lie side by side.
+  const double moved = elems * static_cast<double>(elem) * static_cast<double>(1 + inputs.size());
+  const auto vector = [&](double count, double each) {
+    return std::max(hetnn::npu::vector_cycles(spec, count, each), hetnn::npu::scratchpad_cycles(spec, moved));
+  };
   switch (form) {
     case Form::product:
     case Form::matrices:
       return cycles_of_rows(spec, product, rows);
     case Form::pool:
-      return hetnn::npu::vector_cycles(spec, elems * static_cast<double>(ops::taps_of(window)),
-                                       spec.vector.elem_cycles);
+      return vector(elems * static_cast<double>(ops::taps_of(window)), spec.vector.elem_cycles);
     case Form::pair:
-      return hetnn::npu::vector_cycles(spec, elems, spec.vector.elem_cycles);
+      return vector(elems, spec.vector.elem_cycles);
     case Form::unary:
-      return hetnn::npu::vector_cycles(spec, elems, spec.vector.act_cycles);
+      return vector(elems, spec.vector.act_cycles);
     case Form::rearrange:
-      return hetnn::npu::vector_cycles(spec, elems, 1);
+      return vector(elems, 1);
     case Form::view:
     case Form::concat:
     case Form::slice:

@@ -57,8 +57,10 @@ class NpuBackend final : public Backend {
  public:
   explicit NpuBackend(const DeviceSpec& spec)
       : Backend(spec), spec_(hetnn::npu::parse_spec(spec.spec_json, spec.name)) {
-    for (const auto& [op, entry] : spec_.ops)
+    for (const auto& [op, entry] : spec_.ops) {
+      demand_instructions(op, entry);
       table_[op] = {entry.dtypes, entry.limits, static_cast<int>(entry.max_rank)};
+    }
     target::check_metric_names(name(), table_);
   }
 
@@ -112,27 +114,10 @@ class NpuBackend final : public Backend {
     return std::none_of(node.outputs().begin(), node.outputs().end(), stays);
   }
 
-  std::vector<std::string> notes() const override {
-    std::vector<std::string> out;
-    for (const auto& [name, entry] : spec_.ops) {
-      const ops::OpDef* op = ops::OpTable::global().find(name);
-      std::string idle;
-      for (const DType dtype : entry.dtypes) {
-        if (!op || !npu::has_instruction(*op, dtype)) idle += text(idle.empty() ? "" : ", ", dtype_name(dtype));
-      }
-      if (!idle.empty())
-        out.push_back(text(this->name(), ": its sheet lists ", name, " in ", idle,
-                           ", for which the NPU has no instruction; such nodes run on other devices."));
-    }
-    return out;
-  }
-
   double time_us(const ir::Node& node, const Bindings& bindings) const override { return layer_us(node, {}, bindings); }
 
   double least_us(int64_t constant_bytes) const override {
-    const double bytes_per_us =
-        spec_.dram.bytes_per_cycle * static_cast<double>(spec_.dma.channels) * spec_.clock_hz / 1e6;
-    return bytes_per_us > 0 ? static_cast<double>(constant_bytes) / bytes_per_us : 0;
+    return static_cast<double>(constant_bytes) / spec_.constants().rate() / spec_.clock_hz * 1e6;
   }
 
   std::map<const ir::Node*, double> together_us(const ir::Graph& graph, const Bindings& bindings,
@@ -235,6 +220,22 @@ class NpuBackend final : public Backend {
     return program::Code::of_text("npu", hetnn::npu::kCodeVersion, hetnn::npu::write_code(code));
   }
 
+  // A sheet lists what its engines compute.
+  void demand_instructions(const std::string& op, const hetnn::npu::OpEntry& entry) const {
+    std::string idle, able;
+    for (const DType dtype : kAllDTypes) {
+      const bool listed = std::find(entry.dtypes.begin(), entry.dtypes.end(), dtype) != entry.dtypes.end(),
+                 has = npu::has_instruction(*ops::OpTable::global().find(op), dtype);
+      if (has) able += text(able.empty() ? "" : ", ", dtype_name(dtype));
+      if (listed && !has) idle += text(idle.empty() ? "" : ", ", dtype_name(dtype));
+    }
+    if (idle.empty()) return;
+    throw InvalidModel(text(name(), ": ops.", op, " lists ", idle, ", for which the NPU has no instruction; ",
+                            able.empty() ? text("no type of ", op, " has one. Leave the operator out")
+                                         : text("it has some for ", able, ". List those alone"),
+                            ", and such nodes run on other devices."));
+  }
+
   // The time of one layer by itself.
   double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
     const ir::Node* const alone[] = {&anchor};
@@ -325,17 +326,21 @@ class NpuBackend final : public Backend {
     return layer_us(anchor, *with, hints) <= layer_us(anchor, *without, hints) + layer_us(follower, {}, hints);
   }
 
-  // The arena, the constants and the stream of one subgraph share the device's memory, where the sheet bounds it.
+  // Constants and the stream lie in flash where there is one, else beside the arena.
   void refuse_above_memory(const hetnn::npu::Variant& variant, int64_t constant_bytes, const Bindings& bindings) const {
-    const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t));
-    const int64_t needed_bytes = variant.dram_bytes + constant_bytes + words_bytes;
-    if (spec_.dram.bytes == 0 || needed_bytes <= spec_.dram.bytes) return;
-    std::string sizes;
-    for (const auto& [symbol, value] : bindings) sizes += text(sizes.empty() ? " at " : ", ", symbol, " = ", value);
-    throw DoesNotFit(text("a subgraph takes ", needed_bytes, " bytes", sizes, " (", variant.dram_bytes,
-                          " of activations, ", constant_bytes, " of constants, ", words_bytes,
-                          " of instructions); the memory of ", name(), " has ", spec_.dram.bytes,
-                          ". Smaller subgraphs or a target with more memory would do."));
+    const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t)),
+                  kept_bytes = constant_bytes + words_bytes;
+    const auto demand = [&](const hetnn::npu::Memory& memory, std::string_view called, int64_t needed_bytes) {
+      if (memory.bytes == 0 || needed_bytes <= memory.bytes) return;
+      std::string sizes;
+      for (const auto& [symbol, value] : bindings) sizes += text(sizes.empty() ? " at " : ", ", symbol, " = ", value);
+      throw DoesNotFit(text("a subgraph takes ", needed_bytes, " bytes", sizes, " (of ", variant.dram_bytes,
+                            " of activations, ", constant_bytes, " of constants, ", words_bytes,
+                            " of instructions); the ", called, " of ", name(), " has ", memory.bytes,
+                            ". Smaller subgraphs or a target with more memory would do."));
+    };
+    demand(spec_.dram, spec_.flash ? "dram" : "memory", variant.dram_bytes + (spec_.flash ? 0 : kept_bytes));
+    if (spec_.flash) demand(*spec_.flash, "flash", kept_bytes);
   }
 
   const hetnn::npu::Spec spec_;

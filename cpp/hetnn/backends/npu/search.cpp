@@ -26,12 +26,10 @@ constexpr int kMostInVain = 3;       // longer cascades that lead nowhere sooner
 constexpr int64_t kSteps_tried = 5;  // of a cascade, before it is steady
 constexpr double kTie = 0.1;         // of all engines' work: none hides the others' entirely
 
-double dma_cycles(const Spec& spec, double bytes, double transfers, bool store) {
+double dma_cycles(const Spec& spec, const hetnn::npu::Memory& memory, double bytes, double transfers, bool store) {
   // Of several transfers on their way only the first one's latency shows.
-  const double latency = spec.dma.max_outstanding > 1 ? 0
-                                                      : static_cast<double>(store ? spec.dram.write_latency_cycles
-                                                                                  : spec.dram.read_latency_cycles);
-  return bytes / spec.dram.bytes_per_cycle + latency * transfers;
+  const int64_t latency = store ? memory.write_latency_cycles : memory.read_latency_cycles;
+  return bytes / memory.rate() + (spec.dma.max_outstanding > 1 ? 0 : static_cast<double>(latency) * transfers);
 }
 
 // What a group takes of each engine, and what stays open at its ends.
@@ -68,7 +66,8 @@ struct Spare {
 struct Shape {
   double mac = 0, vector = 0;
   double steps = 1;
-  int64_t kept_bytes = 0;  // parameters
+  bool accumulates = true;  // each step's sums have room
+  int64_t kept_bytes = 0;   // parameters
   double kept_dma = 0;
   struct Ring {
     size_t storage;
@@ -269,7 +268,7 @@ class Search {
       const Layer& layer = network_.layers()[k];
       const int64_t kept = layer.parameters().bytes;
       out.kept_bytes += kept;
-      out.kept_dma += dma_cycles(spec_, static_cast<double>(kept), kept > 0 ? 1 : 0, false);
+      out.kept_dma += dma_cycles(spec_, spec_.constants(), static_cast<double>(kept), kept > 0 ? 1 : 0, false);
       if (layer.form == Form::view || steps[k].empty()) continue;
       const std::vector<int64_t>& counts = steps[k];
       const int64_t steady = counts[counts.size() > 2 ? counts.size() - 2 : 0], whole = layer.out.h / steady;
@@ -277,12 +276,16 @@ class Search {
           static_cast<double>(layer.cycles(spec_, steady)) * static_cast<double>(whole) +
           static_cast<double>(layer.out.h % steady > 0 ? layer.cycles(spec_, layer.out.h % steady) : 0);
       (layer.engine() == Engine::mac ? out.mac : out.vector) += cycles * static_cast<double>(layer.out.n);
+      const int64_t most = *std::max_element(counts.begin(), counts.end());
+      if (layer.form == Form::product) out.accumulates &= accumulates(spec_, most * layer.out.w * layer.out.c);
     }
     for (const Moved& m : moved) {
       const Map map = network_.map(*m.value);
       const double bytes =
           static_cast<double>(m.bytes) / static_cast<double>(m.rows) * static_cast<double>(map.n * map.h);
-      out.transfers.push_back({network_.frame(*m.value).storage, dma_cycles(spec_, bytes, out.steps, m.store)});
+      const Storage& storage = network_.storage(*m.value);
+      const hetnn::npu::Memory& memory = storage.is_constant ? spec_.constants() : spec_.dram;
+      out.transfers.push_back({network_.frame(*m.value).storage, dma_cycles(spec_, memory, bytes, out.steps, m.store)});
     }
     return &shapes_.emplace(key, std::move(out)).first->second;
   }
@@ -296,6 +299,7 @@ class Search {
     std::optional<Choice> best;
     const auto consider = [&](int64_t rows, int64_t ahead) {
       const Shape& s = *shape(first, count, rows, ahead);
+      if (!s.accumulates) return false;
       int64_t bytes = s.kept_bytes;
       for (const Shape::Ring& ring : s.rings) bytes += home.contains(ring.storage) ? 0 : ring.bytes;
       if (bytes > budget) return false;
@@ -438,7 +442,7 @@ class Search {
           const Map map = network_.map(value);
           const auto run = static_cast<double>(whole ? pixel : in_bursts(pixel));
           const double parts = std::ceil(static_cast<double>(map.c) / static_cast<double>(tile.channels));
-          out.dma += dma_cycles(spec_, run * parts * static_cast<double>(map.n * map.h * map.w),
+          out.dma += dma_cycles(spec_, spec_.dram, run * parts * static_cast<double>(map.n * map.h * map.w),
                                 static_cast<double>(layer.out.h) / static_cast<double>(tile.rows), store);
         };
         for (const ir::Value* input : layer.inputs) moved(*input, false);
@@ -472,8 +476,8 @@ class Search {
       for (const Copy& copy : copies_of(layer, network_)) {
         group.tile.rows = std::max(group.tile.rows, copy.runs * copy.run_bytes);
         const double bytes = static_cast<double>(copy.runs * copy.run_bytes);
-        if (!at_home(*copy.from)) out.dma += dma_cycles(spec_, bytes, 1, false);
-        if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, bytes, 1, true);
+        if (!at_home(*copy.from)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, false);
+        if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, true);
         if (at_home(*copy.from) && at_home(*layer.output))
           out.vector +=
               static_cast<double>(hetnn::npu::vector_cycles(spec_, bytes / static_cast<double>(layer.elem), 1));
@@ -484,8 +488,8 @@ class Search {
       for (const Copy& copy : copies_of(layer, network_)) least = std::max(least, copy.run_bytes);
     } else {
       const double bytes = static_cast<double>(layer.out.elems() * layer.elem);
-      if (!at_home(*layer.inputs[0])) out.dma += dma_cycles(spec_, bytes, 1, false);
-      if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, bytes, 1, true);
+      if (!at_home(*layer.inputs[0])) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, false);
+      if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, true);
       const auto steps = static_cast<double>(moves_of(layer, network_.bindings(), 0).size());
       out.vector += steps * static_cast<double>(layer.cycles(spec_, layer.out.h * layer.out.n));
       out.edges = std::min(out.dma, out.vector);
@@ -519,6 +523,11 @@ class Search {
 
 [[noreturn]] void does_not_fit(const Spec& spec, const ir::Node& node, int64_t needed_bytes) {
   const std::string where = ops::to_string(node.loc());
+  if (needed_bytes == std::numeric_limits<int64_t>::max())
+    throw NodeDoesNotFit(
+        text(ir::describe(node), ": the sums of its smallest tile exceed the accumulators of ", spec.name, ", ",
+             spec.mac.accumulator_bytes, " bytes. Pin the node to the cpu.", where.empty() ? "" : "\n  at " + where),
+        std::string(node.name()));
   throw NodeDoesNotFit(
       text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec.name, " has ",
            spec.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",
@@ -576,7 +585,7 @@ std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network) 
   }
   if (layer.streams && why_no_group(network, {.count = 1, .rows = 1}).empty()) {
     for (int64_t rows = layer.out.h;; rows = (rows + 1) / 2) {
-      add({.rows = rows});
+      if (layer.form != Form::product || accumulates(spec, rows * layer.out.w * layer.out.c)) add({.rows = rows});
       if (rows == 1) break;
     }
   }
@@ -584,17 +593,20 @@ std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network) 
 }
 
 int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
-  double mac = 0, vector = 0, bytes = 0;
+  double mac = 0, vector = 0, bytes = 0, constants = 0;
   for (const Layer& layer : network.layers()) {
     const double cycles = static_cast<double>(layer.cycles(spec, layer.out.h)) *
                           static_cast<double>(layer.form == Form::matrices ? layer.product.batch : layer.out.n);
     (layer.engine() == Engine::mac ? mac : vector) += layer.form == Form::rearrange ? 0 : cycles;
-    bytes += static_cast<double>(layer.parameters().bytes);
+    constants += static_cast<double>(layer.parameters().bytes);
   }
   for (const Storage& storage : network.storages()) {
-    if (storage.is_port || storage.is_constant) bytes += static_cast<double>(storage.bytes);
+    if (storage.is_port || storage.is_constant)
+      (storage.is_constant ? constants : bytes) += static_cast<double>(storage.bytes);
   }
-  return static_cast<int64_t>(std::ceil(std::max({mac, vector, bytes / spec.dram.bytes_per_cycle})));
+  const double moved = spec.flash ? std::max(bytes / spec.dram.rate(), constants / spec.flash->rate())
+                                  : (bytes + constants) / spec.dram.rate();
+  return static_cast<int64_t>(std::ceil(std::max({mac, vector, moved})));
 }
 
 }  // namespace hetnn::backends::npu

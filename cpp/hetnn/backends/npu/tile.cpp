@@ -60,16 +60,16 @@ int64_t channels_read(const ProductShape& s, const Tile& t) {
 // Of a step, so that of tiles that are about as fast the larger are taken: instructions are fetched and ordered too.
 constexpr double kStepCycles = 32;
 
-double transfer(const hetnn::npu::Spec& spec, int64_t run_bytes, int64_t runs, bool store) {
-  return static_cast<double>(hetnn::npu::dma_cycles(spec, run_bytes, runs, store));
+double transfer(const hetnn::npu::Memory& memory, int64_t run_bytes, int64_t runs, bool store) {
+  return static_cast<double>(hetnn::npu::dma_cycles(memory, run_bytes, runs, store));
 }
 
 // Runs of a box of a feature map that lies in memory with all its columns and channels.
 double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, int64_t channels, int64_t all_columns,
                   int64_t all_channels, int64_t elem, bool store) {
-  if (channels < all_channels) return transfer(spec, channels * elem, rows * columns, store);
-  if (columns < all_columns) return transfer(spec, columns * channels * elem, rows, store);
-  return transfer(spec, rows * columns * channels * elem, 1, store);
+  if (channels < all_channels) return transfer(spec.dram, channels * elem, rows * columns, store);
+  if (columns < all_columns) return transfer(spec.dram, columns * channels * elem, rows, store);
+  return transfer(spec.dram, rows * columns * channels * elem, 1, store);
 }
 
 class Search {
@@ -144,6 +144,7 @@ class Search {
 
   bool consider(Tile tile) {
     bool fits = false;
+    if (!accumulates(spec_, tile.rows * tile.columns * tile.filters)) return false;
     for (const bool overlaps : {true, false}) {
       tile.overlaps = overlaps;
       const TileBuffers buffers = buffers_of(shape_, tile);
@@ -202,9 +203,12 @@ class Search {
                                                          w[1].most_elements(t.columns, shape_.in_w), channels,
                                                          shape_.in_w, shape_.in_c, elem_, false);
     const int64_t depth = shape_.groups == 1 ? t.channels : channels_of_group(shape_);
-    double weights = shape_.weights_stay ? 0 : transfer(spec_, taps * depth * t.filters * elem_, 1, false);
-    if (shape_.biased) weights += transfer(spec_, t.filters * kSumBytes, 1, false);
-    if (is_integer()) weights += transfer(spec_, t.filters * kFactorBytes, 1, false);
+    const hetnn::npu::Memory& constants = spec_.constants();
+    double weights = shape_.weights_stay ? 0
+                                         : transfer(shape_.weights_differ ? spec_.dram : constants,
+                                                    taps * depth * t.filters * elem_, 1, false);
+    if (shape_.biased) weights += transfer(constants, t.filters * kSumBytes, 1, false);
+    if (is_integer()) weights += transfer(constants, t.filters * kFactorBytes, 1, false);
     const double output =
         shape_.output_stays ? 0
                             : box_cycles(spec_, t.rows, t.columns, t.filters, shape_.out_w, shape_.out_c, elem_, true);
@@ -233,7 +237,22 @@ class Search {
             .steps = static_cast<double>(steps)};
   }
 
+  // What the engine takes, or its scratchpad.
   double work_of(const Tile& t, int64_t rows, int64_t depth) const {
+    const ops::Window& w = shape_.window;
+    const int64_t input = w[0].most_elements(rows, shape_.in_h) * w[1].most_elements(t.columns, shape_.in_w),
+                  made = rows * t.columns * t.filters;
+    const bool split = shape_.groups == 1 && t.channels < shape_.in_c;
+    const int64_t bytes = (input * channels_read(shape_, t) + ops::taps_of(w) * depth * t.filters) * elem_ +
+                          made * (split         ? 2 * kSumBytes
+                                  : shape_.adds ? 2 * elem_
+                                                : elem_);
+    return std::max(engine_of(t, rows, depth),
+                    static_cast<double>(hetnn::npu::scratchpad_cycles(spec_, static_cast<double>(bytes))));
+  }
+
+ private:
+  double engine_of(const Tile& t, int64_t rows, int64_t depth) const {
     if (shape_.whole_sums)
       return static_cast<double>(hetnn::npu::mac_cycles(
           spec_, {.dtype = shape_.dtype, .out_w = rows, .in_c = depth, .out_c = t.filters, .is_rows = true}));
@@ -249,7 +268,6 @@ class Search {
                                                               .groups = groups}));
   }
 
- private:
   const hetnn::npu::Spec& spec_;
   const ProductShape& shape_;
   const int64_t budget_bytes_;
@@ -264,6 +282,10 @@ class Search {
 };
 
 }  // namespace
+
+bool accumulates(const hetnn::npu::Spec& spec, int64_t sums) {
+  return spec.mac.accumulator_bytes == 0 || sums * kSumBytes <= spec.mac.accumulator_bytes;
+}
 
 Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size) {
   const ops::Interval read = w.elements(first, count, in_size);

@@ -6,14 +6,15 @@
 #include <vector>
 
 #include "hetnn/base/dtype.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/window.h"
 
 namespace hetnn::backends::npu {
 
-/// Bytes of an accumulator and of a bias; of a factor between scales, multiplier and shift; of a table, an entry for
-/// each value of i8.
-inline constexpr int64_t kSumBytes = 4, kFactorBytes = 8, kTableBytes = 256;
+using hetnn::npu::kSumBytes;
+/// Bytes of a factor between scales, multiplier and shift; of a table, an entry for each value of i8.
+inline constexpr int64_t kFactorBytes = 8, kTableBytes = 256;
 
 /// Where operands may begin in the scratchpad, and the first such place from `bytes` on.
 inline constexpr int64_t kAlignment = 64;
@@ -27,6 +28,9 @@ struct Span {
   int64_t begin, count, pad;
 };
 Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size);
+
+/// Whether so many sums have room in the accumulators at once.
+bool accumulates(const hetnn::npu::Spec& spec, int64_t sums);
 
 /// A layer of products: batch entries, output rows and columns, channels and filters of all groups.
 struct ProductShape {

@@ -230,3 +230,20 @@ def test_a_pooling_is_undone_into_a_larger_shape() -> None:
     model = model_of([node], ports, {"y": FLOAT})
     feeds = {"x": f32(1, 1, 2, 2), "places": np.array([[[[5, 7], [13, 15]]]]), "shape": np.array([1, 1, 5, 5])}
     agrees(model, ReferenceEvaluator(model).run(None, feeds), **feeds)
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "LpPool"])
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 0, 0, 1]])
+def test_windows_with_gaps_over_any_number_of_channels(op: str, pads: list[int]) -> None:
+    node = helper.make_node(op, ["x"], ["y"], kernel_shape=[2, 2], dilations=[2, 1], pads=pads)
+    agrees(model_of([node], {"x": (FLOAT, ["n", "c", "h", "w"])}, {"y": FLOAT}, opset=19), x=f32(2, 3, 6, 7))
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMax", "ReduceMean"])
+@pytest.mark.parametrize("noop", [0, 1])
+def test_any_number_of_axes_is_reduced(op: str, noop: int) -> None:
+    """That stay as axes of one element, so that the rank is known."""
+    node = helper.make_node(op, ["x", "axes"], ["y"], noop_with_empty_axes=noop)
+    model = model_of([node], {"x": (FLOAT, ["a", "b", "c"]), "axes": (INT64, ["k"])}, {"y": FLOAT})
+    for axes in ([1], [-1, 0], [], [0, 1, 2]):
+        agrees(model, x=f32(2, 3, 4), axes=np.array(axes, np.int64))

@@ -62,8 +62,10 @@ def _dilated(
 ) -> Any:
     """Means or sums of windows with gaps, by a convolution of every channel with ones."""
     channels, sizes = x.shape[1], list(x.shape[2:])
-    if not isinstance(channels, int):
-        raise Unsupported(f"dilated windows of averages of {channels} channels; their number must be known")
+    if not isinstance(channels, int):  # each by itself
+        alone = call.reshape(x, [x.shape[0] * channels, 1, *sizes])
+        y = _dilated(call, alone, kernel, stride, dilation, count_include_pad, divisor_override)
+        return call.reshape(y, [x.shape[0], channels, *y.shape[2:]])
     asked = list(window_padding(call, sizes, kernel, stride, dilation))
     count = len(kernel)
     before, after = asked[:count], asked[count:]

@@ -58,8 +58,10 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     x = call[0]
     keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
     if is_late(call, 1):
-        count = length_of(call, 1, "axes")
-        rank = len(x.shape) if keep or (noop and not count) else max(len(x.shape) - count, 0) if count else 0
+        rank = len(x.shape)
+        if not keep:  # else any number of axes leaves as many
+            count = length_of(call, 1, "axes")
+            rank = rank if noop and not count else max(rank - count, 0) if count else 0
         told: dict[str, Any] = {"keepdim": keep, "none_if_empty": noop}
 
         def over_late(op: str, value: Any) -> Any:

@@ -272,3 +272,45 @@ def test_tables_of_a_classifier_that_do_not_fit_are_told(attrs: dict[str, Any], 
     attrs = {"coefficients": [1.0, 2.0], "rho": [0.0], "classlabels_ints": [0, 1], **attrs}
     with pytest.raises(hetnn.InvalidModel, match=message):
         hetnn.compile(model_of("SVMClassifier", {"label": INT64, "scores": FLOAT}, X, **attrs))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_texts_are_classified_as_a_pipeline_is_exported(target: str) -> None:
+    """Lower case, tokens, counts of n-grams, a linear model, records by label."""
+    labels = ["x", "y", "z"]
+    split = {"mark": 0, "mincharnum": 1, "pad_value": "#", "separators": ["[ ]", "[,]", "[.]"]}
+    pool = ["cat", "dog", "the", "bird", "the", "cat", "the", "dog", "a", "bird"]
+    counts = {"ngram_counts": [0, 4], "ngram_indexes": list(range(7)), "pool_strings": pool, "mode": "TFIDF"}
+    lengths = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0, "weights": [1.0, 2, 3, 4, 5, 6, 7]}
+    model = {
+        "coefficients": RNG.standard_normal(21).tolist(),
+        "intercepts": [0.1, 0.2, 0.3],
+        "classlabels_strings": labels,
+        "post_transform": "SOFTMAX",
+    }
+    ml, runtime = {"domain": "ai.onnx.ml"}, {"domain": "com.microsoft"}
+    nodes = [
+        helper.make_node("Constant", [], ["all"], value_ints=[-1]),
+        helper.make_node("Reshape", ["texts", "all"], ["flat"]),
+        helper.make_node("StringNormalizer", ["flat"], ["lower"], case_change_action="LOWER", locale="C"),
+        helper.make_node("Tokenizer", ["lower"], ["tokens"], **split, **runtime),
+        helper.make_node("TfIdfVectorizer", ["tokens"], ["counts"], **counts, **lengths),
+        helper.make_node("Normalizer", ["counts"], ["features"], norm="L2", **ml),
+        helper.make_node("LinearClassifier", ["features"], ["label", "scores"], **model, **ml),
+        helper.make_node("ZipMap", ["scores"], ["records"], classlabels_strings=labels, **ml),
+    ]
+    record = helper.make_map_type_proto(STRING, helper.make_tensor_type_proto(FLOAT, None))
+    outputs = [
+        helper.make_tensor_value_info("label", STRING, None),
+        helper.make_value_info("records", helper.make_sequence_type_proto(record)),
+    ]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("texts", STRING, ["n", 1])], outputs)
+    opsets = [helper.make_opsetid(*each) for each in (("", 17), ("ai.onnx.ml", 1), ("com.microsoft", 1))]
+    whole = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    exe, session = hetnn.compile(whole, target), onnxruntime.InferenceSession(whole.SerializeToString())
+    for texts in (["The cat. the Dog", "a bird", "the the"], ["zzz"]):
+        given = np.array(texts, object).reshape(-1, 1)
+        (mine, records), (theirs, wanted) = exe(given), session.run(None, {"texts": given})
+        np.testing.assert_array_equal(mine, theirs)
+        for one, other in zip(records, wanted, strict=True):
+            assert one == pytest.approx(other, rel=1e-5)

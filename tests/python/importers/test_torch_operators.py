@@ -382,3 +382,16 @@ def test_polynomials_of_degrees_that_no_integer_holds(name: str) -> None:
     degree = torch.tensor([math.nan, -1.0, -0.5, -1e30, -math.inf, 3.0])
     function = getattr(torch.special, name)
     torch.testing.assert_close(hetnn.compile(function, args=(x, degree))(x, degree), function(x, degree))
+
+
+def test_a_decoder_attends_to_a_memory_whose_sizes_have_other_names() -> None:
+    """The size of its heads is then (4 batches of one) / (batches of the other), which each run shows to be 4."""
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True).eval()
+    sizes = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+    program = torch.export.export(layer, (_real(2, 5, 8), _real(2, 3, 8)), dynamic_shapes=(sizes, sizes), strict=False)
+    exe = hetnn.compile(program)
+    for batch, words, memory in ((2, 5, 3), (1, 7, 4), (3, 2, 6)):
+        inputs = _real(batch, words, 8), _real(batch, memory, 8)
+        with torch.no_grad():
+            torch.testing.assert_close(exe(*inputs), layer(*inputs), rtol=1e-4, atol=1e-5)

@@ -261,7 +261,7 @@ class NpuBackend final : public Backend {
     const Bindings& hints = graph.hints();
     if (bindings == hints) return streams_.schedule(network);
     const npu::Schedule packed = streams_.schedule(network_of(graph, hints));
-    return npu::find_schedule(spec_, network, &packed);
+    return streams_.schedule_as(network, packed);
   }
 
   static void describe(const npu::Network& network, const npu::Schedule& schedule, hetnn::npu::Variant& variant) {

@@ -83,7 +83,7 @@ struct Shape {
 
 class Search {
  public:
-  Search(const Spec& spec, const Network& network, int64_t capacity_bytes, const Schedule* packed)
+  Search(const Spec& spec, const Network& network, int64_t capacity_bytes, const Schedule* packed, BestTiles& tiles)
       : spec_(spec),
         network_(network),
         capacity_(capacity_bytes),
@@ -92,7 +92,8 @@ class Search {
         budgets_(network.layers().size(), capacity_bytes),
         begun_(network.layers().size()),
         nowhere_(network.storages().size()),
-        homes_(network.storages().size()) {
+        homes_(network.storages().size()),
+        tiles_(tiles) {
     for (size_t k = 0; k < network.storages().size(); ++k) {
       const Storage& storage = network.storages()[k];
       if (!storage.is_port && !storage.is_constant && storage.bytes > 0) begun_[storage.first].push_back(k);
@@ -382,24 +383,16 @@ class Search {
     const ProductShape shape = shape_at_home(network_, homes, layer);
     // Budgets within a sixteenth are one.
     const int64_t step = std::max<int64_t>(capacity_ / 16, 1), rounded = budget / step * step;
-    const auto key =
-        std::tuple(group.first, rounded > 0 ? rounded : budget,
-                   shape.input_stays + 2 * shape.output_stays + 4 * shape.addend_stays + 8 * shape.weights_stay);
-    auto at = tiles_.find(key);
-    if (at == tiles_.end()) {
-      int64_t needed = 0;
-      Tile kept;
-      if (packed_) {
-        kept = packed_group(group.first)->tile;
-        if (packed_group(group.first)->rows > 0)
-          kept = {.filters = layer.product.out_c, .channels = layer.product.in_c};
-      }
-      std::optional<Tile> tile = best_tile(spec_, shape, std::get<1>(key), needed, packed_ ? &kept : nullptr);
-      // At the least budget, all of it.
-      if (!tile && rounded != budget) tile = best_tile(spec_, shape, budget, needed, packed_ ? &kept : nullptr);
-      at = tiles_.emplace(key, std::pair(tile, needed)).first;
+    Tile kept;
+    if (packed_) {
+      kept = packed_group(group.first)->tile;
+      if (packed_group(group.first)->rows > 0) kept = {.filters = layer.product.out_c, .channels = layer.product.in_c};
     }
-    const auto& [tile, needed] = at->second;
+    const Tile* const packed = packed_ ? &kept : nullptr;
+    BestTiles::Found found = tiles_.find(shape, rounded > 0 ? rounded : budget, packed);
+    // At the least budget, all of it.
+    if (!found.tile && rounded != budget) found = tiles_.find(shape, budget, packed);
+    const auto& [tile, needed] = found;
     if (needed_bytes) *needed_bytes = needed;
     if (!tile) return std::nullopt;
     group.tile = *tile;
@@ -517,7 +510,7 @@ class Search {
   std::vector<Home> homes_;                 // of the layer that is asked about
   std::vector<std::vector<State>> boundaries_;
   std::map<std::tuple<size_t, size_t, int64_t, int64_t>, Shape> shapes_;
-  std::map<std::tuple<size_t, int64_t, int>, std::pair<std::optional<Tile>, int64_t>> tiles_;
+  BestTiles& tiles_;
   std::map<size_t, int64_t> start_rows_;
 };
 
@@ -541,9 +534,9 @@ void give_buffers(const Network& network, Schedule& schedule) {
 
 }  // namespace
 
-Schedule find_schedule(const Spec& spec, const Network& network, const Schedule* packed) {
+Schedule find_schedule(const Spec& spec, const Network& network, BestTiles& tiles, const Schedule* packed) {
   const int64_t capacity = spec.scratchpad().bytes;
-  Search search(spec, network, capacity, packed);
+  Search search(spec, network, capacity, packed, tiles);
   constexpr int kMostRounds = 12;
   for (int round = 0; round < kMostRounds && network.layers().size() <= kMostLayersSearched; ++round) {
     std::optional<Schedule> out = search.run(true);
@@ -553,12 +546,12 @@ Schedule find_schedule(const Spec& spec, const Network& network, const Schedule*
     if (crowded.empty()) return *out;
     search.leave_room(crowded);
   }
-  Search alone(spec, network, capacity, packed);
+  Search alone(spec, network, capacity, packed, tiles);
   if (std::optional<Schedule> out = alone.run(false)) {
     give_buffers(network, *out);
     if (place(spec, network, *out).empty()) return *out;
   }
-  if (packed) return find_schedule(spec, network);
+  if (packed) return find_schedule(spec, network, tiles);
   for (size_t k = 0; k < network.layers().size(); ++k) {
     if (const std::optional<int64_t> bytes = alone.missing_bytes(k))
       does_not_fit(spec, network.layers()[k].node(), *bytes);
@@ -567,7 +560,7 @@ Schedule find_schedule(const Spec& spec, const Network& network, const Schedule*
   return {};
 }
 
-std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network) {
+std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network, BestTiles& tiles) {
   std::vector<Schedule> out;
   const Layer& layer = network.layers().front();
   const auto add = [&](const Group& group) {
@@ -577,7 +570,7 @@ std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network) 
     give_buffers(network, schedule);
     if (place(spec, network, schedule).empty()) out.push_back(std::move(schedule));
   };
-  out.push_back(find_schedule(spec, network));
+  out.push_back(find_schedule(spec, network, tiles));
   constexpr size_t kMostTiles = 64;
   if (layer.form == Form::product || layer.form == Form::matrices) {
     const ProductShape shape = shape_at_home(network, out.front().homes, layer);

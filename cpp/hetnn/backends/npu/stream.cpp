@@ -22,15 +22,20 @@ Schedule Streams::known(Schedules& schedules, const Network& network, const std:
 }
 
 Schedule Streams::schedule(const Network& network) {
-  return known(schedules_, network,
-               [&] { return network.layers().size() == 1 ? best_alone(network) : find_schedule(spec_, network); });
+  return known(schedules_, network, [&] {
+    return network.layers().size() == 1 ? best_alone(network) : find_schedule(spec_, network, tiles_);
+  });
+}
+
+Schedule Streams::schedule_as(const Network& network, const Schedule& packed) {
+  return find_schedule(spec_, network, tiles_, &packed);
 }
 
 // By the clock, of those that closed forms say are good: of the fastest, within a hundredth, what moves
 // least, and of that the shortest.
 Schedule Streams::best_alone(const Network& network) {
   constexpr double kAsFast = 1.01;
-  std::vector<Schedule> schedules = schedules_alone(spec_, network);
+  std::vector<Schedule> schedules = schedules_alone(spec_, network, tiles_);
   struct Price {
     int64_t cycles, moved_bytes;
     size_t instructions;
@@ -95,7 +100,7 @@ Stream Streams::stream(const Network& network, const Schedule& schedule, Packer&
 }
 
 int64_t Streams::cycles(const Network& network) {
-  const Schedule first = known(first_schedules_, network, [&] { return find_schedule(spec_, network); });
+  const Schedule first = known(first_schedules_, network, [&] { return find_schedule(spec_, network, tiles_); });
   Packer packer(spec_, nullptr);
   return order_of(expand(spec_, network, first, packer).instructions).timing.cycles;
 }

@@ -29,6 +29,8 @@ class Streams {
 
   /// As find_schedule; of one layer by itself the best by the clock.
   Schedule schedule(const Network& network);
+  /// Of the network at other sizes than those of `packed`, with its packed weights.
+  Schedule schedule_as(const Network& network, const Schedule& packed);
   /// Throws as expand does.
   Stream stream(const Network& network, const Schedule& schedule, Packer& packer);
   /// Cycles of a network by itself as find_schedule has it, by its stream's clock. Throws as find_schedule and expand
@@ -48,6 +50,7 @@ class Streams {
   const Order& order_of(const std::vector<hetnn::npu::Instruction>& instructions);
 
   const hetnn::npu::Spec& spec_;
+  BestTiles tiles_{spec_};
   std::mutex mutex_;
   Schedules schedules_, first_schedules_;
   std::map<std::vector<uint64_t>, Order> orders_;  // by the words of instructions

@@ -330,10 +330,36 @@ Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int6
   return best;
 }
 
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
-                              int64_t& needed_bytes, const Tile* packed) {
-  Search search(spec, shape, budget_bytes);
-  return packed ? search.run_as(*packed, needed_bytes) : search.run(needed_bytes);
+BestTiles::Found BestTiles::find(const ProductShape& shape, int64_t budget_bytes, const Tile* packed) {
+  const ProductShape& s = shape;
+  std::vector<int64_t> key = {static_cast<int64_t>(s.dtype),
+                              s.batch,
+                              s.in_h,
+                              s.in_w,
+                              s.out_h,
+                              s.out_w,
+                              s.groups,
+                              s.in_c,
+                              s.out_c,
+                              budget_bytes,
+                              packed ? packed->filters : 0,
+                              packed ? packed->channels : 0};
+  for (const ops::WindowAxis& axis : s.window)
+    key.insert(key.end(), {axis.kernel, axis.stride, axis.dilation, axis.before, axis.after});
+  int64_t flags = 0;
+  for (const bool flag : {s.biased, s.adds, s.is_rows, s.whole_sums, s.weights_differ, s.input_stays, s.output_stays,
+                          s.addend_stays, s.weights_stay})
+    flags = 2 * flags + (flag ? 1 : 0);
+  key.push_back(flags);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = found_.find(key); at != found_.end()) return at->second;
+  }
+  Search search(spec_, shape, budget_bytes);
+  Found out;
+  out.tile = packed ? search.run_as(*packed, out.needed_bytes) : search.run(out.needed_bytes);
+  const std::lock_guard lock(mutex_);
+  return found_.emplace(std::move(key), out).first->second;
 }
 
 std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,

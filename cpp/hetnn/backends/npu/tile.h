@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -81,12 +83,27 @@ struct TileCost {
 inline constexpr double kEdgesSeen = 0.5;
 TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile);
 
-/// The tile that takes least of those tried within `budget_bytes` of scratchpad; none where the smallest does not fit,
-/// whose bytes `needed_bytes` then has. Sums of floats are split only where nothing else fits, as their order decides
-/// the last bits. `packed`: its filters and channels are those of the tile, so that weights that are packed for it
-/// serve.
-std::optional<Tile> best_tile(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
-                              int64_t& needed_bytes, const Tile* packed = nullptr);
+/// Finds tiles for one machine, each once: networks have layers of one shape again and again. Callable from several
+/// threads.
+class BestTiles {
+ public:
+  struct Found {
+    std::optional<Tile> tile;
+    int64_t needed_bytes = 0;  // of the smallest tile
+  };
+  /// `spec` outlives it.
+  explicit BestTiles(const hetnn::npu::Spec& spec) : spec_(spec) {}
+
+  /// The tile that takes least of those tried within `budget_bytes` of scratchpad; none where the smallest does not
+  /// fit. Sums of floats are split only where nothing else fits, as their order decides the last bits. `packed`: its
+  /// filters and channels are those of the tile, so that weights that are packed for it serve.
+  Found find(const ProductShape& shape, int64_t budget_bytes, const Tile* packed = nullptr);
+
+ private:
+  const hetnn::npu::Spec& spec_;
+  std::mutex mutex_;
+  std::map<std::vector<int64_t>, Found> found_;  // by all figures that are asked with
+};
 
 /// The tiles that take least of a layer by itself, the best first, of many more tried.
 std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,

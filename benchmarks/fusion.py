@@ -1,19 +1,21 @@
 """What fusion is worth: networks with elementwise layers in their producers' launches, and with a launch for each.
 
-    python benchmarks/fusion.py [--nets resnet18,...] [--threads 2] [--rounds 9] [--sums] [--json FILE]
+    python benchmarks/fusion.py [--nets resnet18,...] [--threads 2] [--rounds 9] [--sums [--dtype f16]] [--json FILE]
 
 One row a network: kernels that run, MB that they read and write by the report's table (`fusions`: the groups alone),
 and the least time, unfused and fused, measured in turns; the ratio of the times; the differences from torch relative to
 the largest value.
 
 --sums: instead, a sum of several values behind a producer, as `p + b + c` (plain) and as `p + 2 b + 3 c` (weighed),
-beside torch and ONNX Runtime on the weighed one, all in turns. `weighed / plain` is what the coefficients cost.
+beside torch and ONNX Runtime on the weighed one, all in turns. `weighed / plain` is what the coefficients cost. Of f16
+and bf16 beside torch and hetnn with a launch for each node (`single`).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import io
 import json
 import os
@@ -122,13 +124,15 @@ def onnx_session(module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], thre
     return onnxruntime.InferenceSession(model.getvalue(), options, providers=["CPUExecutionProvider"])
 
 
-def measure_sum(name: str, threads: int, rounds: int) -> dict[str, Any]:
+DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+
+
+def measure_sum(name: str, dtype: torch.dtype, threads: int, rounds: int) -> dict[str, Any]:
     producer, shape = PRODUCERS[name]
-    x = torch.randn(shape)
     with torch.no_grad():
-        made = producer.eval()(x)
-    inputs = (x, torch.randn_like(made), torch.randn_like(made))
-    arrays = [x.numpy() for x in inputs]
+        made = producer.eval()(torch.randn(shape))
+    producer = copy.deepcopy(producer).to(dtype)
+    inputs = tuple(x.to(dtype) for x in (torch.randn(shape), torch.randn_like(made), torch.randn_like(made)))
     runs: dict[str, Any] = {}
     kernels = {}
     weighed = Sum(producer.eval(), (2.0, 3.0))
@@ -136,26 +140,31 @@ def measure_sum(name: str, threads: int, rounds: int) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             executable = hetnn.compile(torch.export.export(module, inputs, strict=False), "cpu", threads=threads)
-        kernels[label] = [row["kernel"] for row in executable.profile(*arrays)]
-        runs[label] = partial(executable.run, arrays)
+        kernels[label] = [row["kernel"] for row in executable.profile(*inputs)]
+        runs[label] = partial(executable.run, inputs)
     torch.set_num_threads(threads)
 
     def eager() -> None:
         with torch.inference_mode():
             weighed(*inputs)
 
-    session = onnx_session(weighed, inputs, threads)
-    feed = dict(zip((each.name for each in session.get_inputs()), arrays, strict=True))
-    runs |= {"torch": eager, "onnxruntime": partial(session.run, None, feed)}
+    runs["torch"] = eager
+    if dtype == torch.float32:
+        session = onnx_session(weighed, inputs, threads)
+        feed = dict(zip((each.name for each in session.get_inputs()), (x.numpy() for x in inputs), strict=True))
+        runs["onnxruntime"] = partial(session.run, None, feed)
+    else:
+        program = torch.export.export(weighed, inputs, strict=False)
+        runs["single"] = partial(hetnn.compile(program, "cpu", threads=threads, fusion="off").run, inputs)
     return {"producer": name, "kernels": kernels, "us": least_us(runs, rounds, block_s=0.1)}
 
 
 def print_sum(row: dict[str, Any]) -> None:
     us = row["us"]
+    others = "".join(f"   {name} x{us[name] / us['weighed']:.2f}" for name in us if name not in ("plain", "weighed"))
     print(
         f"{row['producer']:16} {'+'.join(row['kernels']['weighed']):24} plain {us['plain']:8.0f} us   "
-        f"weighed {us['weighed']:8.0f} us   weighed / plain {us['weighed'] / us['plain']:.3f}   "
-        f"torch x{us['torch'] / us['weighed']:.2f}   onnxruntime x{us['onnxruntime'] / us['weighed']:.2f}",
+        f"weighed {us['weighed']:8.0f} us   weighed / plain {us['weighed'] / us['plain']:.3f}{others}",
         flush=True,
     )
 
@@ -166,11 +175,12 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--sums", action="store_true")
+    parser.add_argument("--dtype", choices=DTYPES, default="f32", help="of --sums")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     rows = []
     for name in PRODUCERS if args.sums else ():
-        rows.append(measure_sum(name, args.threads, args.rounds))
+        rows.append(measure_sum(name, DTYPES[args.dtype], args.threads, args.rounds))
         print_sum(rows[-1])
     for name in () if args.sums else args.nets.split(","):
         row = measure(name, args.threads, args.rounds)

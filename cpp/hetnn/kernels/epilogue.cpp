@@ -5,6 +5,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/elementwise/nary.h"
+#include "hetnn/kernels/elementwise/nary_narrow_ops.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -25,6 +26,10 @@ std::string written(const Step& step) {
 
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   for (const Step& step : call.steps) {
+    if (const std::optional<DType> to = conversion_of(step)) {
+      if (is_narrow_float(*to)) steps_.emplace_back(Function{.function = std::nullopt, .map = round_function(*to)});
+      continue;
+    }
     if (is_sum(step)) {
       Sum sum{SumStep(step, call.params.integer("fan_in", 0)), {}};
       for (int k = 0; k < operand_count(step); ++k) sum.operands.push_back(resolve(call, step, step.input + k, output));
@@ -52,7 +57,7 @@ EpiloguePlan::Operand EpiloguePlan::resolve(const KernelCall& call, const Step& 
     refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
   const RowView out = row_view(output);
   const TensorView& view = call.inputs[static_cast<size_t>(input)];
-  require_f32(view, text("the operand of step '", written(step), "'"));
+  require_dtype(view, operand_type(step), text("the operand of step '", written(step), "'"));
   const auto unfit = [&](std::string_view why) {
     throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
                            " cannot be combined with an output ", view_text(output), ": ", why,
@@ -137,9 +142,8 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend) {
 void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
                          const std::byte* const* inputs) const {
   // The operand's element of the tile's first column in the row (or group of rows) of output row `row`.
-  const auto at = [&](const Operand& operand, int64_t row) {
-    return reinterpret_cast<const float*>(inputs[operand.input]) + col0 * operand.col_step +
-           row / operand.row_group * operand.row_stride;
+  const auto at = [&](const Operand& operand, int64_t row, int64_t bytes = sizeof(float)) {
+    return inputs[operand.input] + (col0 * operand.col_step + row / operand.row_group * operand.row_stride) * bytes;
   };
   // Rows from the tile's row `done` on in which no operand of that group begins another row.
   const auto together = [&](const Operand& operand, int64_t done) {
@@ -153,7 +157,8 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
         for (const Operand& operand : sum->operands) count = std::min(count, together(operand, done));
         for (size_t k = 0; k < sum->operands.size(); ++k) {
           const Operand& operand = sum->operands[k];
-          operands[k] = {at(operand, row0 + done), operand.row_group == 1 ? operand.row_stride : 0, operand.col_step};
+          operands[k] = {at(operand, row0 + done, sum->step.operand_bytes()),
+                         operand.row_group == 1 ? operand.row_stride : 0, operand.col_step};
         }
         sum->step.apply(tile + done * ld, ld, tile + done * ld, ld, count, cols, operands);
       }
@@ -172,7 +177,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
     for (int64_t done = 0; done < rows; done += block.rows) {
       block.rows = std::min(rows - done, together(step.operand, done));
       block.in = block.out = tile + done * ld;
-      block.operand = at(step.operand, row0 + done);
+      block.operand = reinterpret_cast<const float*>(at(step.operand, row0 + done));
       step.map(block);
     }
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -55,10 +56,10 @@ class EpiloguePlan {
     bool is_full() const { return row_stride > 0 && row_group == 1 && col_step == 1; }
   };
   struct Function {
-    ops::Function function;
+    std::optional<ops::Function> function;  // none: a rounding
     BlockFunction map;
-    Operand operand;
-    float c0, c1;
+    Operand operand = {};
+    float c0 = 0, c1 = 0;
   };
   struct Sum {
     SumStep step;

@@ -52,8 +52,7 @@ class AdaptedKernel final : public Kernel {
     std::copy_n(outputs, output_count_, out.begin());
     for (const Conversion& c : inputs_) {
       std::byte* copy = context.scratch + c.offset_bytes;
-      c.elem_bytes == 1 ? to_nhwc<int8_t>(c, inputs[c.operand], copy, context)
-                        : to_nhwc<float>(c, inputs[c.operand], copy, context);
+      visit_element(c, [&](auto zero) { to_nhwc<decltype(zero)>(c, inputs[c.operand], copy, context); });
       in[static_cast<size_t>(c.operand)] = copy;
     }
     for (const Conversion& c : outputs_) out[static_cast<size_t>(c.operand)] = context.scratch + c.offset_bytes;
@@ -70,12 +69,17 @@ class AdaptedKernel final : public Kernel {
     context.barrier.arrive_and_wait();
     for (const Conversion& c : outputs_) {
       const std::byte* copy = context.scratch + c.offset_bytes;
-      c.elem_bytes == 1 ? to_plain<int8_t>(c, copy, outputs[c.operand], context)
-                        : to_plain<float>(c, copy, outputs[c.operand], context);
+      visit_element(c, [&](auto zero) { to_plain<decltype(zero)>(c, copy, outputs[c.operand], context); });
     }
   }
 
  private:
+  template <typename F>
+  static void visit_element(const Conversion& c, F f) {
+    if (c.elem_bytes == 1) return f(int8_t{});
+    if (c.elem_bytes == 2) return f(uint16_t{});
+    f(float{});
+  }
   template <typename T>
   static void to_nhwc(const Conversion& c, const std::byte* from, std::byte* to, const RunContext& context) {
     copy_plain_to_nhwc(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to), c.batch, c.rows.cols,
@@ -121,8 +125,10 @@ void copy_nhwc_to_plain(const T* nhwc, T* plain, int64_t batch, int64_t channels
 
 template void copy_plain_to_nhwc(const float*, float*, int64_t, int64_t, int64_t, int64_t, int, int);
 template void copy_plain_to_nhwc(const int8_t*, int8_t*, int64_t, int64_t, int64_t, int64_t, int, int);
+template void copy_plain_to_nhwc(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t, int64_t, int, int);
 template void copy_nhwc_to_plain(const float*, float*, int64_t, int64_t, int64_t, int64_t, int, int);
 template void copy_nhwc_to_plain(const int8_t*, int8_t*, int64_t, int64_t, int64_t, int64_t, int, int);
+template void copy_nhwc_to_plain(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t, int64_t, int, int);
 
 std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create) {
   HETNN_ASSERT(!call.outputs.empty());
@@ -139,7 +145,7 @@ std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory cre
         continue;
       }
       const int64_t elem_bytes = dtype_bytes(view.dtype);
-      if (elem_bytes != 4 && elem_bytes != 1)
+      if (elem_bytes != 4 && elem_bytes != 2 && elem_bytes != 1)
         throw Unsupported(text("a plain ", dtype_name(view.dtype), " operand cannot be turned to nhwc on the fly: ",
                                view_text(view), ". Insert a copy to the nhwc layout."));
       view = TensorView::nhwc(view.dtype, view.shape());

@@ -10,8 +10,8 @@ namespace hetnn::kernels {
 /// scratch.
 std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create);
 
-/// Copies this thread's share of a tensor of the same shape from one layout to the other (elements of 4 bytes or
-/// one: float, int8_t).
+/// Copies this thread's share of a tensor of the same shape from one layout to the other (elements of 4, 2
+/// or 1 bytes: float, uint16_t, int8_t).
 /// images: plain[n][c][pixel] <-> pixels: nhwc[n][pixel * pitch + c].
 template <typename T>
 void copy_plain_to_nhwc(const T* plain, T* nhwc, int64_t batch, int64_t channels, int64_t pixels, int64_t pitch,

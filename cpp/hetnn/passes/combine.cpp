@@ -39,8 +39,20 @@ bool is_finite(const ir::Graph& graph, const ir::Value& value) {
   return std::isfinite(value_ranges(graph).at(value.name()).largest());
 }
 
+// `x c` of halves with a number of f32, as torch computes it: rounded once, like a term of a layer.
+std::optional<Term> multiple_of_half(const ir::Graph& graph, ir::Node* node) {
+  static const Pattern pattern = op("cast", {op("mul", {op("cast", {any("x")}), constant("c")})});
+  const ops::Type& type = node->output()->type();
+  const std::optional<Match> found = is_narrow_float(type.dtype) ? match(pattern, node, graph) : std::nullopt;
+  const std::optional<double> c = found ? single_value(*found->tensor("c")) : std::nullopt;
+  if (!c || found->value("x")->type() != type || node->input(0)->type() != ops::Type{DType::f32, type.shape})
+    return std::nullopt;
+  return Term{found->value("x"), *c};
+}
+
 // `x c` or `x / c` with a number c and an x of the node's own type: x and its coefficient.
 std::optional<Term> multiple(const ir::Graph& graph, ir::Node* node, bool deterministic) {
+  if (const std::optional<Term> half = multiple_of_half(graph, node)) return half;
   static const Pattern product = op("mul", {any("x"), constant("c")}), quotient = op("div", {any("x"), constant("c")});
   std::optional<Match> found = match(product, node, graph);
   const bool divides = !found.has_value();
@@ -143,11 +155,14 @@ ir::Value* as_layer(Build& build, const Terms& terms, Family family, bool determ
       {{"op", std::string(name_of(family))}, {"coefficients", coefficients}, {"deterministic", deterministic}});
 }
 
+bool is_half(const Match& m) { return is_narrow_float(m.root()->output()->dtype()); }
+
 template <Family kFamily, bool kDeterministic>
 ir::Value* combined(const Match& m, Build& build) {
   const Collector<kFamily, kDeterministic> collector(build.graph(), m.root()->output());
-  if (collector.joined() == 0) return nullptr;
   Terms terms = collector.terms();
+  // A sum of two halves alone is better than one of f32 between conversions.
+  if (collector.joined() == 0 && (terms.size() < 2 || !is_half(m))) return nullptr;
   // Those of coefficient 0 that got here are finite.
   if (!kDeterministic && std::any_of(terms.begin(), terms.end(), [&](const Term& term) {
         return term.coefficient != 0 && term.value->type() == m.root()->output()->type();
@@ -157,7 +172,6 @@ ir::Value* combined(const Match& m, Build& build) {
 }
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
-bool is_half(const Match& m) { return is_narrow_float(m.root()->output()->dtype()); }
 bool is_byte(const Match& m) { return m.root()->output()->dtype() == DType::i8; }
 
 constexpr std::string_view kReordered = "exact in real arithmetic; the order of roundings changes";

@@ -11,7 +11,8 @@
 namespace hetnn::program {
 
 /// An elementwise call fused behind another: it reads the running value, and inputs of the command besides: one at
-/// most, but of a sum (an operator of any number of inputs) one for every coefficient but the first.
+/// most, but of a sum (an operator of any number of inputs) one for every coefficient but the first. A conversion
+/// changes the running value's element type, and the last one's is that of the command's first output.
 struct Step {
   const ops::OpDef* op = nullptr;
   ops::Attrs attrs;

@@ -152,10 +152,12 @@ class Checker {
     }
     if (made.size() != command.outputs.size())
       wrong(at, text("has ", command.outputs.size(), " outputs; ", command.op->name, " writes ", made.size()));
-    for (size_t k = 0; k < made.size(); ++k) {
+    const auto writes = [&](size_t k, const ops::Type& value) {
       const ops::Type& written = *type(command.outputs[k]);
-      if (made[k] != written) wrong(at, text("writes ", to_string(made[k]), " into a buffer of ", to_string(written)));
-    }
+      if (value != written) wrong(at, text("writes ", to_string(value), " into a buffer of ", to_string(written)));
+    };
+    for (size_t k = 1; k < made.size(); ++k) writes(k, made[k]);
+    ops::Type running = made.empty() ? ops::Type{} : made[0];
     size_t next = call.inputs.size();
     for (const Step& step : command.steps) {
       const int32_t operands = operand_count(step);
@@ -164,15 +166,20 @@ class Checker {
       next += static_cast<size_t>(operands);
       ops::Call follower{
           .op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
-      follower.inputs.push_back({made.data(), nullptr});
+      follower.inputs.push_back({&running, nullptr});
       for (int32_t k = 0; k < operands; ++k) {
         const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand + k)]);
         if (!operand) wrong(at, "has a step without its operand");
         follower.inputs.push_back({operand, nullptr});
       }
-      if (inferred(follower, at) != std::vector<ops::Type>{made[0]})
-        wrong(at, text("has a step ", step.op->name, " that changes the type ", to_string(made[0])));
+      const std::vector<ops::Type> followed = inferred(follower, at);
+      const bool converts = step.op->has(ops::Trait::conversion) && followed.size() == 1 &&
+                            followed[0] == ops::Type{followed[0].dtype, running.shape};
+      if (!converts && followed != std::vector<ops::Type>{running})
+        wrong(at, text("has a step ", step.op->name, " that changes the type ", to_string(running)));
+      running = followed[0];
     }
+    if (!made.empty()) writes(0, running);
   }
 
   void finish() const {

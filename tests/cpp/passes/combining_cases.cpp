@@ -125,14 +125,33 @@ const Cases& combining_cases() {
   %y = add(%d, %t) : f16[4]
 })",
            "nary"},
-          // The right half of a tree is rounded by itself.
+          // The right half of a tree is rounded by itself, as a layer of its own.
           {"sum_of_halves_as_nary",
            R"(graph @g {stage = canonical} (%a: bf16[4], %b: bf16[4], %c: bf16[4], %d: bf16[4]) -> (%y) {
   %l = add(%a, %b) : bf16[4]
   %r = add(%c, %d) : bf16[4]
   %y = add(%l, %r) : bf16[4]
 })",
-           "add nary"},
+           "nary nary"},
+          // A number of f32 times halves is rounded once, as a term is; the sum of another f32 is no term.
+          {"sum_of_halves_as_nary",
+           R"(graph @g {stage = canonical} (%a: bf16[4], %b: bf16[4]) -> (%y) {
+  %k = constant() {value = f32[] {0.3}} : f32[]
+  %w = cast(%b) {to = f32} : f32[4]
+  %m = mul(%w, %k) : f32[4]
+  %h = cast(%m) {to = bf16} : bf16[4]
+  %y = sub(%a, %h) : bf16[4]
+})",
+           "nary"},
+          {"sum_of_halves_as_nary",
+           R"(graph @g {stage = canonical} (%a: bf16[4], %b: bf16[4]) -> (%y) {
+  %k = constant() {value = f32[] {0.3}} : f32[]
+  %w = cast(%b) {to = f32} : f32[4]
+  %m = add(%w, %k) : f32[4]
+  %h = cast(%m) {to = bf16} : bf16[4]
+  %y = sub(%a, %h) : bf16[4]
+})",
+           "cast add cast nary"},
           // Bytes wrap in any order; what is taken away stays a node.
           {"sum_of_bytes_as_nary",
            R"(graph @g {stage = canonical} (%a: i8[4], %b: i8[4], %c: i8[4], %d: i8[4]) -> (%y) {

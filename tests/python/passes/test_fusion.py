@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any
 
@@ -192,6 +193,36 @@ def test_sums_in_order_equal_the_single_operations_to_the_last_bit(producer: str
     fused, single = (executable(*inputs) for executable in runs)
     assert torch.equal(fused.isnan(), single.isnan())
     assert torch.equal(fused.nan_to_num(7.0), single.nan_to_num(7.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_halves_are_rounded_in_their_producers_launch_as_by_themselves(producer: str, dtype: torch.dtype) -> None:
+    """Conversions of the inputs, then the producer's kernels alone; the bits are those of single operations."""
+    module, _, kernels = PRODUCERS[producer]
+    torch.manual_seed(7)
+    inputs = tuple(torch.randn(shape).to(dtype) for shape in shapes_of(producer, 4))
+    inputs[1].view(-1)[:4] = torch.tensor([float("nan"), float("inf"), -0.0, 6e-8])
+
+    def function(x: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(torch.relu((0.3 * a - x) + 1.7 * b - c) - d)
+
+    follow = Follow(copy.deepcopy(module).to(dtype), function)
+    program = export(follow, inputs)
+    runs = [hetnn.compile(program, "cpu", fusion=fusion) for fusion in ("on", "off")]
+    ran = [row["kernel"] for row in runs[0].profile(*inputs)]
+    assert [kernel for kernel in ran if kernel != "cast"] == kernels
+    # Of the input alone: what lies between two kernels is rounded behind the first one, and stays f32.
+    assert ran.count("cast") == 1
+    fused, single = (executable(*inputs) for executable in runs)
+    assert torch.equal(fused.isnan(), single.isnan())
+    assert torch.equal(fused.nan_to_num(7.0), single.nan_to_num(7.0))
+    with torch.no_grad():
+        want = function(module(inputs[0].float()), *(x.float() for x in inputs[1:]))
+    finite = want.isfinite() & fused.isfinite()
+    assert int((~finite).sum()) == int(want.isnan().sum()) == int(fused.isnan().sum())
+    bound = {torch.float16: 6e-3, torch.bfloat16: 6e-2}[dtype]
+    assert float((fused.float() - want)[finite].abs().max()) <= bound
 
 
 def test_what_is_multiplied_by_zero_is_read_unless_it_is_finite() -> None:

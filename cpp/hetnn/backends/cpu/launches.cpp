@@ -96,6 +96,7 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
     if (input) inputs.push_back(view_of(*input, layouts, bindings));
   }
   for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
+  outputs[0].dtype = launch.anchor->output()->dtype();
   for (const LaunchStep& step : launch.steps) {
     steps.push_back(step.step);
     if (step.operand < 0) continue;
@@ -152,15 +153,18 @@ bool bounds_integers(std::span<const ir::Node* const> launch, const ir::Node& fo
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
   const ir::Node& anchor = *launch.front();
   const ir::Value& value = *launch.back()->output();
-  if (follower.outputs().size() != 1 || follower.output()->type() != value.type() || !step_on(follower, value))
-    return false;
+  const std::optional<kernels::Step> step = follower.outputs().size() == 1 ? step_on(follower, value) : std::nullopt;
+  if (!step) return false;
+  const bool converts = kernels::conversion_of(*step).has_value();
+  if (!converts && follower.output()->type() != value.type()) return false;
   const kernels::Variant* variant = kernels::variant_of(anchor.call());
   if (!variant || !variant->takes_steps) return false;
   if (variant->integers) return bounds_integers(launch, follower, bindings);
-  if (value.dtype() != DType::f32 || !variant_for(anchor, bindings)) return false;
+  if (!converts && value.dtype() != kernels::operand_type(*step)) return false;
+  if (anchor.output()->dtype() != DType::f32 || !variant_for(anchor, bindings)) return false;
   return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
     return !input || input == &value ||
-           (input->dtype() == DType::f32 &&
+           (input->dtype() == kernels::operand_type(*step) &&
             operand_fits(follower, *input, value.shape(), channel_axis_of(*variant, value)));
   });
 }

@@ -48,7 +48,8 @@ struct Launch {
   kernels::LayoutWish layout_wish() const { return variant ? variant->layout : kernels::LayoutWish::plain; }
 };
 
-/// A launch with a value for every symbol: what kernels are asked with. Operands of steps lie as the result does.
+/// A launch with a value for every symbol: what kernels are asked with. Operands of steps lie as the result does, and
+/// the result has the type that the first node computes, whatever the steps convert it to.
 struct ConcreteLaunch {
   ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings);
   kernels::KernelCall call() const { return {inputs, outputs, params, steps}; }

@@ -107,6 +107,41 @@ void Halves(const HalvesPass& pass) {
   }
 }
 
+template <typename T>
+void Widen(const uint16_t* x, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(T::Load(x + i), DF(), y + i);
+  if (i == n) return;
+  uint16_t part[kLanes] = {};
+  const auto lanes = static_cast<size_t>(n - i);
+  std::copy_n(x + i, lanes, part);
+  StoreFirst(T::Load(part), y + i, lanes);
+}
+
+template <typename T>
+void Narrow(const float* x, uint16_t* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) T::Store(hn::LoadU(DF(), x + i), y + i);
+  if (i == n) return;
+  uint16_t part[kLanes];
+  const auto lanes = static_cast<size_t>(n - i);
+  T::Store(LoadFirst(x + i, lanes), part);
+  std::copy_n(part, lanes, y + i);
+}
+
+template <typename T>
+void RoundBlock(const Block& block) {
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const float* in = block.in + r * block.ld_in;
+    float* out = block.out + r * block.ld_out;
+    int64_t c = 0;
+    for (; c + kLanes <= block.cols; c += kLanes) hn::StoreU(T::Round(hn::LoadU(DF(), in + c)), DF(), out + c);
+    if (c == block.cols) continue;
+    const auto lanes = static_cast<size_t>(block.cols - c);
+    StoreFirst(T::Round(LoadFirst(in + c, lanes)), out + c, lanes);
+  }
+}
+
 void Bytes(const uint8_t* x, uint8_t* out, int64_t n) {
   const hn::CappedTag<uint8_t, 64> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -124,6 +159,10 @@ HalvesFunction Chosen(bool weighs, bool rounds) {
 HalvesFunction HalvesOf(DType dtype, bool weighs, bool rounds) {
   return dtype == DType::f16 ? Chosen<F16>(weighs, rounds) : Chosen<BF16>(weighs, rounds);
 }
+HalvesConversion ConversionOf(DType dtype) {
+  return dtype == DType::f16 ? HalvesConversion{Widen<F16>, Narrow<F16>} : HalvesConversion{Widen<BF16>, Narrow<BF16>};
+}
+BlockFunction RoundOf(DType dtype) { return dtype == DType::f16 ? RoundBlock<F16> : RoundBlock<BF16>; }
 BytesFunction BytesOf() { return Bytes; }
 
 }  // namespace
@@ -137,6 +176,8 @@ namespace hetnn::kernels {
 HalvesFunction halves_function(DType dtype, bool weighs, bool rounds) {
   return HETNN_CHOSEN(HalvesOf)(dtype, weighs, rounds);
 }
+HalvesConversion halves_conversion(DType dtype) { return HETNN_CHOSEN(ConversionOf)(dtype); }
+BlockFunction round_function(DType dtype) { return HETNN_CHOSEN(RoundOf)(dtype); }
 BytesFunction bytes_function() { return HETNN_CHOSEN(BytesOf)(); }
 
 }  // namespace hetnn::kernels

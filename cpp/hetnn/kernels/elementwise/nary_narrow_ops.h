@@ -1,9 +1,10 @@
-// Sums of f16, bf16 and bytes, converted in registers.
+// Sums and conversions of f16 and bf16, and sums of bytes, in registers.
 #pragma once
 
 #include <cstdint>
 
 #include "hetnn/base/dtype.h"
+#include "hetnn/kernels/block_ops.h"
 
 namespace hetnn::kernels {
 
@@ -25,6 +26,16 @@ using HalvesFunction = void (*)(const HalvesPass&);
 
 /// For f16 or bf16. `weighs`: there are coefficients other than 1; `rounds`: products and sums are rounded to the type.
 HalvesFunction halves_function(DType dtype, bool weighs, bool rounds);
+
+/// n elements of f16 or bf16 to f32 and back, as base/narrow_float.h says.
+struct HalvesConversion {
+  void (*widen)(const uint16_t* x, float* y, int64_t n);
+  void (*narrow)(const float* x, uint16_t* y, int64_t n);
+};
+HalvesConversion halves_conversion(DType dtype);
+
+/// Rounds every element to the digits of f16 or bf16.
+BlockFunction round_function(DType dtype);
 
 /// out[i] += x[i] modulo 256.
 using BytesFunction = void (*)(const uint8_t* x, uint8_t* out, int64_t n);

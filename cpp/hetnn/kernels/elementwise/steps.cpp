@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/nary_narrow_ops.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -44,18 +45,18 @@ ElementwiseBuilder::ElementwiseBuilder(const KernelCall& call, std::string_view 
   steps_.inputs_.push_back(0);
 }
 
-int ElementwiseBuilder::add_view(int input, const TensorView& view) {
+int ElementwiseBuilder::add_view(int input, const TensorView& view, DType dtype) {
   const std::string name = text(what_, ": input ", input);
-  require_f32(view, name);
+  require_dtype(view, dtype, name);
   operands_.push_back(broadcast_operand(view, call_.outputs[0].shape(), name));
   steps_.inputs_.push_back(input);
   return static_cast<int>(operands_.size()) - 1;
 }
 
-int ElementwiseBuilder::add_operand(int input) { return add_view(input, view_of(input)); }
+int ElementwiseBuilder::add_operand(int input) { return add_view(input, view_of(input), DType::f32); }
 
-int ElementwiseBuilder::add_channel_operand(int input, bool prelu) {
-  return add_view(input, channel_view(view_of(input), call_.outputs[0], prelu));
+int ElementwiseBuilder::add_channel_operand(int input, bool prelu, DType dtype) {
+  return add_view(input, channel_view(view_of(input), call_.outputs[0], prelu), dtype);
 }
 
 void ElementwiseBuilder::add_step(const std::string& op, const std::vector<double>& values, int operand) {
@@ -72,10 +73,12 @@ void ElementwiseBuilder::add_steps() {
                               call_.inputs.size(), ". Append its operand to the inputs."));
     int first = -1;
     for (int k = 0; k < count; ++k) {
-      const int operand = add_channel_operand(step.input + k, step.function == "prelu");
+      const int operand = add_channel_operand(step.input + k, step.function == "prelu", operand_type(step));
       if (k == 0) first = operand;
     }
-    if (is_sum(step)) {
+    if (const std::optional<DType> to = conversion_of(step)) {
+      if (is_narrow_float(*to)) steps_.steps_.push_back({round_function(*to), -1, 0, 0});
+    } else if (is_sum(step)) {
       steps_.steps_.push_back({nullptr, first, 0, 0, SumStep(step, call_.params.integer("fan_in", 0))});
     } else {
       add_step(step.function, step.values, first);
@@ -115,7 +118,8 @@ void ElementwiseSteps::run(const Resolved& step, const SumStep::Operand* operand
 }
 
 void ElementwiseSteps::apply_binary(const Resolved& step, const SumStep::Operand& operand, Block block) {
-  block.operand = operand.at;
+  const auto* values = static_cast<const float*>(operand.at);
+  block.operand = values;
   block.ld_operand = operand.ld;
   block.col_step = operand.step;
   if (operand.step == 0 || operand.step == 1) return step.map(block);
@@ -130,7 +134,7 @@ void ElementwiseSteps::apply_binary(const Resolved& step, const SumStep::Operand
       block.cols = std::min(kTileElems, whole.cols - c);
       block.in = whole.in + r * whole.ld_in + c;
       block.out = whole.out + r * whole.ld_out + c;
-      for (int64_t k = 0; k < block.cols; ++k) gathered[k] = operand.at[r * operand.ld + (c + k) * operand.step];
+      for (int64_t k = 0; k < block.cols; ++k) gathered[k] = values[r * operand.ld + (c + k) * operand.step];
       step.map(block);
     }
   }

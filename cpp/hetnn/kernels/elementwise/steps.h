@@ -68,8 +68,8 @@ class ElementwiseSteps {
       for (size_t k = 0; k < count; ++k) {
         const size_t operand = static_cast<size_t>(step.operand) + k;
         const Place place = place_of(operand);
-        operands[k] = {reinterpret_cast<const float*>(inputs[inputs_[operand - 1]]) + place.offset, place.ld,
-                       place.step};
+        const int64_t bytes = step.sum ? step.sum->operand_bytes() : int64_t{sizeof(float)};
+        operands[k] = {inputs[inputs_[operand - 1]] + place.offset * bytes, place.ld, place.step};
       }
       run(step, operands, block);
       block.in = out.at;
@@ -104,7 +104,7 @@ class ElementwiseBuilder {
   int add_operand(int input);
   /// As add_operand, for one that belongs to the channels when it has one axis (not the last axis of an nhwc output,
   /// nor, for the slopes of prelu, of any output).
-  int add_channel_operand(int input, bool prelu);
+  int add_channel_operand(int input, bool prelu, DType dtype = DType::f32);
   /// Appends an operation; `operand` is one of the nest's, or -1 when it takes none.
   void add_step(const std::string& op, const std::vector<double>& values, int operand);
   /// Appends the steps of the call, with their operands.
@@ -116,7 +116,7 @@ class ElementwiseBuilder {
   const ElementwiseSteps& steps() const { return steps_; }
 
  private:
-  int add_view(int input, const TensorView& view);
+  int add_view(int input, const TensorView& view, DType dtype);
   const TensorView& view_of(int input) const { return call_.inputs[static_cast<size_t>(input)]; }
 
   const KernelCall& call_;

@@ -8,6 +8,8 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/elementwise/nary.h"
+#include "hetnn/kernels/elementwise/nary_narrow_ops.h"
+#include "hetnn/kernels/quant/quant.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -17,7 +19,20 @@ constexpr int64_t kSpread = 256;
 
 }  // namespace
 
-bool is_sum(const Step& step) { return step.function == kSum || step.function == kOrderedSum; }
+std::optional<DType> conversion_of(const Step& step) {
+  if (step.function == kToF16) return DType::f16;
+  if (step.function == kToBf16) return DType::bf16;
+  if (step.function == kToF32) return DType::f32;
+  return std::nullopt;
+}
+
+DType operand_type(const Step& step) {
+  return step.function == kSumOfF16 ? DType::f16 : step.function == kSumOfBf16 ? DType::bf16 : DType::f32;
+}
+
+bool is_sum(const Step& step) {
+  return step.function == kSum || step.function == kOrderedSum || operand_type(step) != DType::f32;
+}
 
 int operand_count(const Step& step) {
   if (is_sum(step)) return static_cast<int>(step.values.size()) - 1;
@@ -34,12 +49,26 @@ std::optional<Step> sum_of(const ops::Call& call, size_t main) {
   values.resize(call.inputs.size(), values.empty() ? 1.0 : 0.0);
   std::rotate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(main),
               values.begin() + static_cast<std::ptrdiff_t>(main) + 1);
-  return Step{.function = std::string(ordered ? kOrderedSum : kSum), .input = -1, .values = std::move(values)};
+  const DType dtype = call.input(main).dtype;
+  if (dtype != DType::f32 && !(is_narrow_float(dtype) && ordered)) return std::nullopt;
+  const std::string_view name = dtype == DType::f16    ? kSumOfF16
+                                : dtype == DType::bf16 ? kSumOfBf16
+                                : ordered              ? kOrderedSum
+                                                       : kSum;
+  return Step{.function = std::string(name), .input = -1, .values = std::move(values)};
 }
 
 std::optional<Step> step_of(const ops::Call& call, size_t main) {
-  std::optional<Step> function = function_of(call);
-  return function ? function : sum_of(call, main);
+  if (std::optional<Step> function = function_of(call)) return function;
+  if (const Variant* variant = variant_of(call); variant && variant->create == make_cast) {
+    const DType from = call.input(main).dtype, to = call.dtype("to");
+    if (is_narrow_float(to) && from == DType::f32)
+      return Step{.function = std::string(to == DType::f16 ? kToF16 : kToBf16), .input = -1, .values = {}};
+    if (is_narrow_float(from) && to == DType::f32)
+      return Step{.function = std::string(kToF32), .input = -1, .values = {}};
+    return std::nullopt;
+  }
+  return sum_of(call, main);
 }
 
 ops::Attrs tune_sums(const KernelCall& call, int threads) {
@@ -56,7 +85,10 @@ ops::Attrs tune_sums(const KernelCall& call, int threads) {
 }
 
 SumStep::SumStep(const Step& step, int64_t fan_in)
-    : coefficients_(step.values.begin(), step.values.end()), ordered_(step.function == kOrderedSum), fan_in_(0) {
+    : coefficients_(step.values.begin(), step.values.end()),
+      ordered_(step.function != kSum),
+      dtype_(operand_type(step)),
+      fan_in_(0) {
   if (fan_in < 0 || fan_in == 1 || fan_in > kMaxFanIn)
     throw InvalidModel(
         text("a sum's fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", fan_in, ". Tune it anew."));
@@ -69,6 +101,7 @@ SumStep::SumStep(const Step& step, int64_t fan_in)
 
 void SumStep::plan() {
   passes_.clear();
+  if (dtype_ != DType::f32) return;
   const NaryTable& table = nary_table();
   size_t done = 0;
   float running = coefficients_[0];
@@ -98,6 +131,7 @@ void SumStep::plan() {
 
 void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, int64_t rows, int64_t cols,
                     const Operand* operands) const {
+  if (dtype_ != DType::f32) return apply_narrow(in, ld_in, out, ld_out, rows, cols, operands);
   if (passes_.empty() && in != out) {
     for (int64_t r = 0; r < rows; ++r) std::copy_n(in + r * ld_in, cols, out + r * ld_out);
   }
@@ -108,7 +142,7 @@ void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, 
     int64_t ld[kMaxFanIn] = {ld_in};
     if (std::all_of(terms, terms + count, [](const Operand& term) { return term.step == 1; })) {
       for (size_t k = 0; k < count; ++k) {
-        pointers[k + 1] = terms[k].at;
+        pointers[k + 1] = static_cast<const float*>(terms[k].at);
         ld[k + 1] = terms[k].ld;
       }
       // Rows without gaps are one long row, which has one end.
@@ -122,7 +156,7 @@ void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, 
           const int64_t n = std::min(kSpread, cols - c);
           pointers[0] = in + r * ld_in + c;
           for (size_t k = 0; k < count; ++k) {
-            const float* from = terms[k].at + r * terms[k].ld + c * terms[k].step;
+            const float* from = static_cast<const float*>(terms[k].at) + r * terms[k].ld + c * terms[k].step;
             pointers[k + 1] = from;
             if (terms[k].step == 1) continue;
             for (int64_t i = 0; i < n; ++i) spread[k][i] = from[i * terms[k].step];
@@ -134,6 +168,51 @@ void SumStep::apply(const float* in, int64_t ld_in, float* out, int64_t ld_out, 
     }
     in = out;
     ld_in = ld_out;
+  }
+}
+
+void SumStep::apply_narrow(const float* in, int64_t ld_in, float* out, int64_t ld_out, int64_t rows, int64_t cols,
+                           const Operand* operands) const {
+  const HalvesFunction add = halves_function(
+      dtype_, std::any_of(coefficients_.begin() + 1, coefficients_.end(), [](float c) { return c != 1; }), true);
+  const BlockFunction round = round_function(dtype_);
+  const float running = coefficients_[0];
+  float so_far[kSpread + kSoFarRoom];
+  uint16_t spread[kMaxFanIn][kSpread];
+  // Short rows are taken together.
+  const int64_t lines = std::max<int64_t>(1, kSpread / std::max<int64_t>(1, cols));
+  for (int64_t r = 0; r < rows; r += lines) {
+    const int64_t here = std::min(lines, rows - r);
+    for (int64_t c = 0; c < cols; c += kSpread) {
+      const int64_t width = std::min(kSpread, cols - c), n = here * width;
+      for (int64_t i = 0; i < here; ++i) std::copy_n(in + (r + i) * ld_in + c, width, so_far + i * width);
+      if (running != 1) {
+        for (int64_t i = 0; i < n; ++i) so_far[i] *= running;
+        round({.in = so_far, .ld_in = n, .out = so_far, .ld_out = n, .rows = 1, .cols = n});
+      }
+      for (size_t done = 0; done < this->operands();) {
+        const size_t count = std::min(this->operands() - done, fan_in_ - 1);
+        const uint16_t* pointers[kMaxFanIn];
+        for (size_t k = 0; k < count; ++k) {
+          const Operand& term = operands[done + k];
+          pointers[k] = static_cast<const uint16_t*>(term.at) + r * term.ld + c * term.step;
+          if (term.step == 1 && (here == 1 || term.ld == width)) continue;
+          for (int64_t i = 0; i < here; ++i) {
+            const uint16_t* from = pointers[k] + i * term.ld;
+            uint16_t* to = spread[k] + i * width;
+            if (term.step == 1) {
+              std::copy_n(from, width, to);
+            } else {
+              for (int64_t j = 0; j < width; ++j) to[j] = from[j * term.step];
+            }
+          }
+          pointers[k] = spread[k];
+        }
+        add({pointers, coefficients_.data() + 1 + done, static_cast<int>(count), false, so_far, nullptr, n});
+        done += count;
+      }
+      for (int64_t i = 0; i < here; ++i) std::copy_n(so_far + i * width, width, out + (r + i) * ld_out + c);
+    }
   }
 }
 

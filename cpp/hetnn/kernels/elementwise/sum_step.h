@@ -1,5 +1,5 @@
 // A sum behind another kernel: y = s x + c1 a + c2 b + ... on a tile of that kernel's result x while it stays in the
-// first-level cache, all coefficients in registers.
+// first-level cache, all coefficients in registers. Of f16 and bf16 the tile holds f32, rounded to that type's digits.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,21 @@ namespace hetnn::kernels {
 /// rounds every product and sum, in this order.
 inline constexpr std::string_view kSum = "sum";
 inline constexpr std::string_view kOrderedSum = "ordered_sum";
+/// Of operands in f16 or bf16: every product and sum is rounded to that type.
+inline constexpr std::string_view kSumOfF16 = "ordered_sum_f16";
+inline constexpr std::string_view kSumOfBf16 = "ordered_sum_bf16";
+
+/// Steps that convert the running value to a type: to f16 and bf16 it is rounded, and to f32 it stays.
+inline constexpr std::string_view kToF16 = "to_f16";
+inline constexpr std::string_view kToBf16 = "to_bf16";
+inline constexpr std::string_view kToF32 = "to_f32";
+
+/// The type of a conversion's result; nullopt of other steps.
+std::optional<DType> conversion_of(const Step& step);
 
 bool is_sum(const Step& step);
+/// The type of a step's operands.
+DType operand_type(const Step& step);
 /// How many operands a step has: they are consecutive inputs of the call.
 int operand_count(const Step& step);
 
@@ -26,7 +39,8 @@ int operand_count(const Step& step);
 /// where the order forbids it to come first. `input` stays -1.
 std::optional<Step> sum_of(const ops::Call& call, size_t main);
 
-/// An elementwise function or a sum, as a step on input `main` of the call; nullopt where the call is neither.
+/// An elementwise function, a sum, or a conversion between f32 and a narrower float, as a step on input `main` of the
+/// call; nullopt where the call is none.
 std::optional<Step> step_of(const ops::Call& call, size_t main);
 
 /// The parameter `fan_in` for a call whose steps hold a sum of more than two values, as for an n-ary layer of as many
@@ -37,7 +51,7 @@ class SumStep {
  public:
   /// One row of an operand after another is `ld` elements apart, one column `step` (0: all columns read one element).
   struct Operand {
-    const float* at;
+    const void* at;  // of operand_type
     int64_t ld;
     int64_t step;
   };
@@ -46,6 +60,7 @@ class SumStep {
   SumStep(const Step& step, int64_t fan_in);
 
   size_t operands() const { return coefficients_.size() - 1; }
+  int64_t operand_bytes() const { return dtype_bytes(dtype_); }
 
   /// Takes an operand out of the sum that a kernel adds while its result is still in registers, where that rounds the
   /// same: the number and the coefficient of the first one that `fits`. nullopt: none, the sum stays as it is.
@@ -55,7 +70,7 @@ class SumStep {
   };
   template <typename Fits>
   std::optional<Taken> take(Fits fits) {
-    if (coefficients_[0] != 1) return std::nullopt;
+    if (coefficients_[0] != 1 || dtype_ != DType::f32) return std::nullopt;
     for (size_t k = 0; k < operands(); ++k) {
       const float c = coefficients_[k + 1];
       if ((!ordered_ || c == 1) && fits(k)) {
@@ -79,9 +94,12 @@ class SumStep {
     std::vector<float> coefficients;
   };
   void plan();
+  void apply_narrow(const float* in, int64_t ld_in, float* out, int64_t ld_out, int64_t rows, int64_t cols,
+                    const Operand* operands) const;
 
   std::vector<float> coefficients_;  // that of the running value first
   bool ordered_;
+  DType dtype_;
   size_t fan_in_;
   std::vector<Pass> passes_;
 };

@@ -37,5 +37,27 @@ void transpose(const int8_t* from, int64_t from_ld, int8_t* to, int64_t to_ld, i
       for (int64_t j = j0; j < std::min(cols, j0 + kBlock); ++j) to[j * to_ld + i] = from[i * from_ld + j];
 }
 
+// Squares with room for four bytes an element, whose transposition is vectorized.
+void transpose(const uint16_t* from, int64_t from_ld, uint16_t* to, int64_t to_ld, int64_t rows, int64_t cols) {
+  constexpr int64_t kBlock = 32;
+  float read[kBlock * kBlock], turned[kBlock * kBlock];
+  const auto turn = HETNN_CHOSEN(TransposeAll);
+  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
+    for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
+      const int64_t height = std::min(kBlock, rows - i0), width = std::min(kBlock, cols - j0);
+      for (int64_t i = 0; i < height; ++i) {
+        const uint16_t* line = from + (i0 + i) * from_ld + j0;
+        for (int64_t j = 0; j < width; ++j) read[i * kBlock + j] = line[j];
+      }
+      turn(read, kBlock, turned, kBlock, height, width);
+      for (int64_t j = 0; j < width; ++j) {
+        uint16_t* line = to + (j0 + j) * to_ld + i0;
+        for (int64_t i = 0; i < height; ++i)
+          line[i] = static_cast<uint16_t>(static_cast<int32_t>(turned[j * kBlock + i]));
+      }
+    }
+  }
+}
+
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/base/steps.h"
+#include "hetnn/kernels/elementwise/nary_narrow_ops.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/rows.h"
 #include "hetnn/kernels/quant/tables.h"
@@ -60,7 +63,11 @@ class CastKernel final : public Kernel {
       : nest_(y.shape(), {{strides_of(y), 0}, broadcast_operand(x, y.shape(), "cast")}),
         from_(x.dtype),
         to_(y.dtype),
-        convert_(from_, to_) {}
+        convert_(from_, to_) {
+    const bool widens = to_ == DType::f32 && is_narrow_float(from_),
+               narrows = from_ == DType::f32 && is_narrow_float(to_);
+    if (widens || narrows) halves_ = halves_conversion(widens ? from_ : to_);
+  }
 
   bool serial() const override { return nest_.elems() <= kSerialElems; }
 
@@ -77,9 +84,16 @@ class CastKernel final : public Kernel {
  private:
   static constexpr int64_t kBlock = 256;
 
+  void convert(const std::byte* x, std::byte* y, int64_t count) const {
+    if (!halves_) return convert_(x, y, count);
+    if (to_ == DType::f32)
+      return halves_->widen(reinterpret_cast<const uint16_t*>(x), reinterpret_cast<float*>(y), count);
+    halves_->narrow(reinterpret_cast<const float*>(x), reinterpret_cast<uint16_t*>(y), count);
+  }
+
   void convert_row(const std::byte* x, std::byte* y, int64_t count) const {
     const int64_t dx = nest_.col_stride(1), dy = nest_.col_stride(0);
-    if (dx == 1 && dy == 1) return convert_(x, y, count);
+    if (dx == 1 && dy == 1) return convert(x, y, count);
     alignas(64) std::byte from[kBlock * 8], to[kBlock * 8];
     for (int64_t begin = 0; begin < count; begin += kBlock) {
       const int64_t some = std::min(kBlock, count - begin);
@@ -88,7 +102,7 @@ class CastKernel final : public Kernel {
         const U* in = reinterpret_cast<const U*>(x) + begin * dx;
         for (int64_t k = 0; k < some; ++k) reinterpret_cast<U*>(from)[k] = in[k * dx];
       });
-      convert_(from, to, some);
+      convert(from, to, some);
       visit_width(to_, [&](auto zero) {
         using U = decltype(zero);
         U* out = reinterpret_cast<U*>(y) + begin * dy;
@@ -100,6 +114,7 @@ class CastKernel final : public Kernel {
   Nest nest_;
   DType from_, to_;
   ConvertElements convert_;
+  std::optional<HalvesConversion> halves_ = std::nullopt;
 };
 
 template <typename From, typename To, typename Convert>

@@ -100,7 +100,8 @@ std::unique_ptr<Kernel> make_recurrent(std::string_view op, const KernelCall& ca
   if (call.inputs.size() < least || call.outputs.size() != outputs)
     throw InvalidModel(text(op, " takes ", least, " inputs or more and gives ", outputs, " outputs; got ",
                             call.inputs.size(), " and ", call.outputs.size(), ". Check the call."));
-  for (const std::span<const TensorView> side : {call.inputs, call.outputs}) {
+  const size_t own = least + (cell == Cell::gru && call.params.integer("bias", 0) != 0 ? 1 : 0);
+  for (const std::span<const TensorView> side : {call.inputs.first(std::min(own, call.inputs.size())), call.outputs}) {
     for (const TensorView& view : side) {
       require_f32(view, op);
       if (view.layout != Layout::plain)

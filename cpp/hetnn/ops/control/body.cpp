@@ -37,19 +37,24 @@ int64_t number_of(const Line& line, std::string_view word) {
   return out;
 }
 
+// What stands before the first separator that lies in no brackets, taken off with it.
+std::string_view next_part(std::string_view& list, char separator) {
+  int depth = 0;
+  size_t k = 0;
+  for (; k < list.size() && (list[k] != separator || depth != 0); ++k) {
+    const char c = list[k];
+    depth += c == '[' || c == '(' || c == '{' ? 1 : c == ']' || c == ')' || c == '}' ? -1 : 0;
+  }
+  const std::string_view out = list.substr(0, k);
+  list.remove_prefix(std::min(k + 1, list.size()));
+  return out;
+}
+
 // The parts between separators that lie in no brackets.
 std::vector<std::string_view> split(std::string_view list, char separator) {
-  constexpr std::string_view kOpen = "[({", kClose = "])}";
   std::vector<std::string_view> out;
-  int depth = 0;
-  size_t from = 0;
-  for (size_t k = 0; k <= list.size(); ++k) {
-    if (k == list.size() || (list[k] == separator && depth == 0)) {
-      if (k > from) out.push_back(list.substr(from, k - from));
-      from = k + 1;
-    } else {
-      depth += kOpen.find(list[k]) != kOpen.npos ? 1 : kClose.find(list[k]) != kClose.npos ? -1 : 0;
-    }
+  while (!list.empty()) {
+    if (const std::string_view part = next_part(list, separator); !part.empty()) out.push_back(part);
   }
   return out;
 }
@@ -177,15 +182,17 @@ namespace {
 
 Body read(const Call& call, std::string_view attr, bool calls) {
   Body out;
-  for (const std::string_view each : split(call.string(attr), '|')) {
-    Line line{call, each};
+  for (std::string_view rest = call.string(attr); !rest.empty();) {
+    Line line{call, next_part(rest, '|')};
+    if (line.rest.empty()) continue;
     const std::string_view name = line.word();
     if (name == "take") {
+      if (!out.steps.empty()) line.fail("what it takes must stand before its calls");
       std::vector<std::string>& sizes = out.taken[number_of(line, line.word())];
       for (std::string_view word = line.word(); !word.empty(); word = line.word()) sizes.emplace_back(word);
       continue;
     }
-    if (!calls) continue;
+    if (!calls) break;
     if (name != "give") {
       const OpDef* op = OpTable::global().find(name);
       if (!op) line.fail(text("there is no operator '", name, "'"));

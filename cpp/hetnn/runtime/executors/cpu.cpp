@@ -10,6 +10,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
+#include "hetnn/kernels/narrowed.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
@@ -156,16 +157,18 @@ class CpuBound final : public BoundCode {
   static std::vector<kernels::Step> steps_of(const program::Command& command, const ops::Call& call,
                                              const std::vector<int>& positions, const AtFault& at_fault) {
     std::vector<kernels::Step> steps;
+    ops::Type running = call.output();
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
       const auto operands = static_cast<size_t>(program::operand_count(step));
       const size_t reads = std::max(follower.op->inputs.size(), 1 + operands);
-      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({&call.output(), nullptr});
+      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({&running, nullptr});
       ops::complete(follower);
       std::optional<kernels::Step> function = kernels::step_of(follower, 0);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
+      if (const auto converted = kernels::conversion_of(steps.back())) running.dtype = *converted;
     }
     return steps;
   }
@@ -223,7 +226,10 @@ class CpuBound final : public BoundCode {
       if (params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
     }
     params.set(command.options);
-    const kernels::KernelCall kernel_call{inputs, outputs, params, steps};
+    // Steps may leave the result in another type than the kernel computes.
+    std::vector<kernels::TensorView> computed = outputs;
+    if (!computed.empty()) computed[0].dtype = out.call->call().output().dtype;
+    const kernels::KernelCall kernel_call{inputs, computed, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
@@ -233,7 +239,8 @@ class CpuBound final : public BoundCode {
     });
     if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
     try {
-      out.kernel = variant->create(kernel_call);
+      const bool narrows = !outputs.empty() && outputs[0].dtype != computed[0].dtype;
+      out.kernel = narrows ? kernels::make_narrowed(*variant, kernel_call, outputs[0]) : variant->create(kernel_call);
     } catch (const Unsupported&) {
       // The kernel was chosen at an example's sizes; at those it does not serve, the operator's meaning does.
       if (sizes.bindings.empty() || !all_plain || !steps.empty()) throw;

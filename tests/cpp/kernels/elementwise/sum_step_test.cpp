@@ -135,6 +135,46 @@ TEST(SumStep, InOrderEqualsTheChainBitForBit) {
   }
 }
 
+// The producer's result rounded to the type, then every product and every sum.
+TEST(SumStep, OfHalvesRoundsEachOperation) {
+  const std::vector<std::vector<double>> all = {
+      {1, 0.3, 1, -1, 1.7}, {-1, 1}, {0.7, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 2}};
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const auto rounded = [&](float value) { return widen_float(dtype, narrow_float(dtype, value)); };
+    for (const Producer& p : producers()) {
+      for (const std::vector<double>& coefficients : all) {
+        std::vector<Tensor> inputs = p.inputs;
+        for (size_t k = 1; k < coefficients.size(); ++k) {
+          Tensor operand = operand_of(p.y, static_cast<unsigned>(k));
+          operand.view.dtype = dtype;
+          for (double& value : operand.values) value = static_cast<double>(rounded(static_cast<float>(value)));
+          inputs.push_back(std::move(operand));
+        }
+        for (const std::string& isa : available_isas()) {
+          restrict_isa(isa);
+          std::vector<double> expected = run_kernel(p.kernel, p.inputs, {p.y}, p.params)[0];
+          for (size_t i = 0; i < expected.size(); ++i) {
+            float sum = rounded(rounded(static_cast<float>(expected[i])) * static_cast<float>(coefficients[0]));
+            for (size_t k = 1; k < coefficients.size(); ++k) {
+              const auto value = static_cast<float>(inputs[p.inputs.size() + k - 1].values[i]);
+              sum = rounded(sum + rounded(value * static_cast<float>(coefficients[k])));
+            }
+            expected[i] = static_cast<double>(sum);
+          }
+          const std::string to(dtype == DType::f16 ? kToF16 : kToBf16),
+              of(dtype == DType::f16 ? kSumOfF16 : kSumOfBf16);
+          const RunOptions options = {.threads = 2,
+                                      .steps = {{to, -1, {}}, {of, static_cast<int>(p.inputs.size()), coefficients}}};
+          expect_same(run_kernel(p.kernel, inputs, {p.y}, p.params, options)[0], expected,
+                      p.kernel + " and a sum of " + std::string(dtype_name(dtype)) + " on " + isa);
+        }
+        restrict_isa("");
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(SumStep, RefusesWhatIsNoSum) {
   const Tensor x = random_plain({3}, 1);
   const auto with = [&](const std::string& kernel, const Step& step, int64_t fan_in) {

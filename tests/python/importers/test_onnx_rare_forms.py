@@ -152,6 +152,28 @@ def test_transposed_filters_of_open_channels() -> None:
     agrees(model_of([node], ports, {"y": FLOAT}), x=f32(2, 4, 4, 6), w=f32(4, 3, 3, 3), b=f32(6))
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {},
+        {"strides": [2, 3], "pads": [1, 0, 1, 2]},
+        {"strides": [2, 1], "output_padding": [1, 0], "dilations": [1, 2]},
+        {"strides": [2, 2], "auto_pad": "SAME_UPPER"},
+        {"group": 2, "strides": [2, 1]},
+    ],
+    ids=str,
+)
+def test_transposed_filters_of_any_size(told: dict[str, Any]) -> None:
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], **told)
+    ports: dict[str, Port] = {
+        "x": (FLOAT, ["n", "c", "h", "wide"]),
+        "w": (FLOAT, ["c", "m", "kh", "kw"]),
+        "b": (FLOAT, ["o"]),
+    }
+    filters = 3 * told.get("group", 1)
+    agrees(model_of([node], ports, {"y": FLOAT}), x=f32(2, 4, 5, 6), w=f32(4, 3, 3, 2), b=f32(filters))
+
+
 @pytest.mark.parametrize("number", [0.0, 2.0, -2.0])
 def test_steps_of_numbers_that_are_all_the_same(number: float) -> None:
     node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])

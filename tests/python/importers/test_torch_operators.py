@@ -395,3 +395,19 @@ def test_a_decoder_attends_to_a_memory_whose_sizes_have_other_names() -> None:
         inputs = _real(batch, words, 8), _real(batch, memory, 8)
         with torch.no_grad():
             torch.testing.assert_close(exe(*inputs), layer(*inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_filters_of_any_size() -> None:
+    """That another input brings; also spread, with zeros between the elements."""
+
+    def call(x: Any, w: Any) -> Any:
+        return F.conv1d(x, w, padding=1, stride=2), F.conv_transpose1d(x, w.transpose(0, 1), stride=2, padding=1)
+
+    sizes = tuple(dict.fromkeys(range(3), torch.export.Dim.AUTO) for _ in range(2))
+    program = torch.export.export(
+        Function(call), (_real(2, 3, 10), _real(4, 3, 3)), dynamic_shapes=(sizes,), strict=False
+    )
+    exe = hetnn.compile(program)
+    for x, w in ((_real(2, 3, 10), _real(4, 3, 3)), (_real(3, 2, 8), _real(5, 2, 4))):
+        for mine, theirs in zip(exe(x, w), call(x, w), strict=True):
+            torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)

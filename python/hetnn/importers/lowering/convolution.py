@@ -18,6 +18,8 @@ def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, A
     axes = len(weight.shape) - 2
     if len(x.shape) != len(weight.shape):
         raise InvalidModel(f"an input {list(x.shape)} and weights {list(weight.shape)} of different ranks")
+    if not all(isinstance(size, int) for size in weight.shape):
+        return (_spread_by_open_filters if transposed else _of_open_filters)(call, x, weight, bias, window)
     if axes == 2:
         return call.create(op, [x, weight, bias], **window)
     if axes == 1:
@@ -32,6 +34,54 @@ def convolve(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, A
     if axes == 3:
         return (_spread_deep if transposed else _gather_deep)(call, x, weight, bias, window)
     raise Unsupported(f"a convolution over {axes} axes")
+
+
+def _of_open_filters(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any]) -> Any:
+    """By filters of symbolic sizes: windows are a walk through the images, [N, groups, C/groups · taps, places]."""
+    rank, groups = len(weight.shape) - 2, window["groups"]
+    filters, channels, *kernel = weight.shape
+    stride, dilation, around = (list(window[name]) for name in ("stride", "dilation", "padding"))
+    around = around if len(around) == 2 * rank else [*around, *around]
+    if any(around):
+        x = call.create("pad", [x], padding=[0, 0, *around[:rank], 0, 0, *around[rank:]])
+    taps = zip(x.shape[2:], kernel, stride, dilation, strict=True)
+    places = [sizes.maximum(sizes.divide(size - ((k - 1) * d + 1), s) + 1, 0) for size, k, s, d in taps]
+    steps = [sizes.product(x.shape[axis + 1 :]) for axis in range(rank + 2)]
+    walk = [*steps[:2], *(step * d for step, d in zip(steps[2:], dilation, strict=True))]
+    walk += [step * s for step, s in zip(steps[2:], stride, strict=True)]
+    columns = call.create("as_strided", [x], shape=[*x.shape[:2], *kernel, *places], strides=walk)
+    depth = channels * sizes.product(kernel)
+    columns = call.reshape(columns, [x.shape[0], groups, depth, sizes.product(places)])
+    y = call.create("matmul", [call.reshape(weight, [groups, sizes.divide(filters, groups), depth]), columns])
+    y = call.reshape(y, [x.shape[0], filters, *places])
+    return y if bias is None else call.create("add", [y, call.reshape(bias, [filters, *[1] * rank])])
+
+
+def _spread_by_open_filters(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any]) -> Any:
+    """Transposed: the convolution of the images with zeros between their elements by the filters turned around."""
+    rank, groups = len(weight.shape) - 2, window["groups"]
+    channels, filters, *kernel = weight.shape
+    around = list(window["padding"])
+    around = around if len(around) == 2 * rank else [*around, *around]
+    for axis, stride in enumerate(window["stride"], 2):
+        if stride > 1:
+            size, shape = x.shape[axis], list(x.shape)
+            apart = call.reshape(x, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
+            padding = [0] * (len(shape) + 1)
+            padding[axis + 1] = stride - 1
+            apart = call.create("pad", [apart], padding=[*[0] * len(padding), *padding])
+            x = call.reshape(apart, [*shape[:axis], size * stride, *shape[axis + 1 :]])
+            x = call.create("slice", [x], axis=axis, start=0, end=(size - 1) * stride + 1, inside=True)
+    reach = [(k - 1) * d for k, d in zip(kernel, window["dilation"], strict=True)]
+    before = [far - pad for far, pad in zip(reach, around[:rank], strict=True)]
+    after = [far - pad + more for far, pad, more in zip(reach, around[rank:], window["output_padding"], strict=True)]
+    x = call.create("pad", [x], padding=[0, 0, *before, 0, 0, *after])
+    weight = call.create("flip", [weight], axes=list(range(2, rank + 2)))
+    weight = call.reshape(weight, [groups, sizes.divide(channels, groups), filters, *kernel])
+    weight = call.create("permute", [weight], perm=[0, 2, 1, *range(3, rank + 3)])
+    weight = call.reshape(weight, [filters * groups, sizes.divide(channels, groups), *kernel])
+    plain = {"stride": [1] * rank, "padding": [0] * rank, "dilation": window["dilation"], "groups": groups}
+    return _of_open_filters(call, x, weight, bias, plain)
 
 
 def _gather_deep(call: Building, x: Any, weight: Any, bias: Any, window: dict[str, Any]) -> Any:

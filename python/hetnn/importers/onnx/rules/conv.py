@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, product
+from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
 from hetnn.importers.onnx.rules.call import Call, rule
 
 
@@ -49,9 +49,9 @@ def padded(call: Call, x: Any, padding: Sequence[Size], value: float) -> Any:
     return call.create("pad", [x], padding=[0, 0, *padding[:count], 0, 0, *padding[count:]], value=value)
 
 
-def kernel_of(call: Call, weight: Any) -> list[int]:
+def kernel_of(call: Call, weight: Any, may_be_open: bool = False) -> list[Any]:
     """The kernel's size along each axis, that of the weights. InvalidModel where `kernel_shape` says another one."""
-    kernel = call.static_shape(weight, "a kernel")[2:]
+    kernel = list(weight.shape[2:]) if may_be_open else call.static_shape(weight, "a kernel")[2:]
     said = call.attr("kernel_shape")
     if said is not None and list(said) != kernel:
         raise InvalidModel(f"kernel_shape {list(said)} for weights {list(weight.shape)}")
@@ -71,9 +71,9 @@ def _weight_of(call: Call, filters: int, channels: int) -> Any:
     return met_as(call, weight, [goal if isinstance(goal, int) else None for goal in sizes])
 
 
-def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
+def _windows(call: Call, weight: Any, may_be_open: bool = False) -> tuple[list[Any], list[int], list[int]]:
     """Kernel, stride and dilation along each axis."""
-    kernel = kernel_of(call, weight)
+    kernel = kernel_of(call, weight, may_be_open)
     if len(kernel) not in (1, 2, 3):
         raise Unsupported(f"a convolution over {len(kernel)} axes")
     ones = [1] * len(kernel)
@@ -82,7 +82,7 @@ def _windows(call: Call, weight: Any) -> tuple[list[int], list[int], list[int]]:
 
 def convolve_node(call: Call, x: Any, weight: Any, bias: Any, groups: int | None = None) -> Any:
     """The node's convolution; `groups`: into how many its channels are divided, if not as the node says."""
-    kernel, stride, dilation = _windows(call, weight)
+    kernel, stride, dilation = _windows(call, weight, may_be_open=True)
     groups = int(call.attr("group")) if groups is None else groups
     x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
     bias = None if bias is None else met_as(call, bias, [weight.shape[0]])
@@ -94,40 +94,15 @@ def convolve_node(call: Call, x: Any, weight: Any, bias: Any, groups: int | None
     return convolve(call, x, weight, bias, window, transposed=False)
 
 
-def _of_open_windows(call: Call, weight: Any) -> Any:
-    """Windows of symbolic sizes as a walk through the images, [N, groups, C/groups · taps, places], by the filters."""
-    rank, groups = len(weight.shape) - 2, int(call.attr("group"))
-    ones = [1] * rank
-    stride, dilation = (list(call.attr(name) or ones) for name in ("strides", "dilations"))
-    filters, channels, *kernel = weight.shape
-    x = met_as(call, call[0], [None, channels * groups, *[None] * rank])
-    padding = window_padding(call, x.shape[2:], kernel, stride, dilation)
-    x = x if fixed(padding) == [0] * 2 * rank else padded(call, x, padding, 0)
-    windows = list(zip(x.shape[2:], kernel, stride, dilation, strict=True))
-    places = [maximum(divide(size - ((k - 1) * d + 1), s) + 1, 0) for size, k, s, d in windows]
-    steps = [product(x.shape[axis + 1 :]) for axis in range(rank + 2)]
-    walk = [*steps[:2], *(step * d for step, d in zip(steps[2:], dilation, strict=True))]
-    walk += [step * s for step, s in zip(steps[2:], stride, strict=True)]
-    columns = call.create("as_strided", [x], shape=[*x.shape[:2], *kernel, *places], strides=walk)
-    depth = channels * product(kernel)
-    columns = call.reshape(columns, [x.shape[0], groups, depth, product(places)])
-    y = call.create("matmul", [call.reshape(weight, [groups, divide(filters, groups), depth]), columns])
-    y = call.reshape(y, [x.shape[0], filters, *places])
-    return y if not call.given(2) else call.create("add", [y, call.reshape(call[2], [filters, *ones])])
-
-
 @rule("Conv")
 def _conv(call: Call) -> Any:
-    weight = _weight_of(call, filters=0, channels=1)
-    if any(not isinstance(size, int) for size in weight.shape):
-        return _of_open_windows(call, weight)
-    return convolve_node(call, call[0], weight, call.optional(2))
+    return convolve_node(call, call[0], _weight_of(call, filters=0, channels=1), call.optional(2))
 
 
 @rule("ConvTranspose")
 def _conv_transpose(call: Call) -> Any:
     weight = _weight_of(call, filters=1, channels=0)
-    kernel, stride, dilation = _windows(call, weight)
+    kernel, stride, dilation = _windows(call, weight, may_be_open=True)
     x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
     extra: list[Size] = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
     groups, bias = int(call.attr("group")), call.optional(2)
@@ -161,7 +136,7 @@ def _goals(call: Call, x: Any, stride: Sequence[int]) -> list[Size] | None:
 
 
 def _transposed_padding(
-    call: Call, x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int], extra: list[Size]
+    call: Call, x: Any, kernel: Sequence[Size], stride: Sequence[int], dilation: Sequence[int], extra: list[Size]
 ) -> list[Size]:
     """What is cut from the result; where more is asked than there is, `extra` grows instead."""
     mode, wanted = call.attr("auto_pad", "NOTSET"), _goals(call, x, stride)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Generic, TypeVar
 
 from hetnn import _core
@@ -13,6 +13,12 @@ from hetnn.errors import InternalError
 Call = TypeVar("Call")
 # Builds what a call means and returns its value, or a list of values where there are several.
 Rule = Callable[[Call], Any]
+
+
+@cache
+def operators() -> list[dict[str, Any]]:
+    """The table of hetnn's operators, read once."""
+    return _core.operators()
 
 
 @dataclass(frozen=True)
@@ -71,14 +77,14 @@ class Front(Generic[Call]):
         """The rows of the operators' files for this front."""
         return {
             name: Row(op, tuple(arguments.split()), *since)
-            for op in _core.operators()
+            for op in operators()
             for name, *since, arguments in op.get(self.name, ())
             if arguments
         }
 
     def ruled(self) -> list[str]:
         """Names that operators' files leave to a rule."""
-        return [name for op in _core.operators() for name, *_, arguments in op.get(self.name, ()) if not arguments]
+        return [name for op in operators() for name, *_, arguments in op.get(self.name, ()) if not arguments]
 
     def shadowed(self) -> list[str]:
         """Names that have both a row and a rule: one of the two must go."""

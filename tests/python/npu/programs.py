@@ -81,6 +81,7 @@ def build(model: Any, spec: dict[str, Any], folder: Path, **options: Any) -> Pro
             code.append((layer, name, {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", line)}))
     timed = _core.simulate_model(path)
     (subgraph,) = timed["subgraphs"]
+    assert timed["total_cycles"] >= timed["lower_bound_cycles"] > 0
     layers = subgraph["layers"]
     # What was planned is what it takes.
     assert report["parts"]["node_us"] == pytest.approx(timed["total_cycles"] * 1e6 / spec["clock_hz"])

@@ -140,7 +140,7 @@ class NpuBackend final : public Backend {
       if (node->subgraph != 0) outputs.insert(node->inputs().begin(), node->inputs().end());
     }
     if (layers.empty() || layers.size() > npu::kMostLayersSearched) return {};
-    const npu::Network network(layers, outputs, copy.inputs(), bindings);
+    const npu::Network network(layers, outputs, {}, bindings);
     const npu::Schedule schedule = streams_.schedule(network);
     npu::Packer packer(spec_, nullptr);
     hetnn::npu::Variant variant;

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hetnn import _core
 from hetnn.element_types import numpy_type
 from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.registry import operators
 
 # Whose inputs broadcast with one another.
 BROADCASTING = frozenset(
-    op["name"] for op in _core.operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
+    op["name"] for op in operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
 )
 
 

@@ -12,8 +12,9 @@ from hetnn import _core
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.registry import operators
 
-_OPS = {op["name"]: op for op in _core.operators()}
+_OPS = {op["name"]: op for op in operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
 PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import onnx
@@ -29,8 +30,31 @@ INTS, FLOATS, STRINGS = Kind(_Type.INTS), Kind(_Type.FLOATS), Kind(_Type.STRINGS
 SOME_INT, SOME_INTS = Kind(_Type.INT, required=True), Kind(_Type.INTS, required=True)
 SOME_STRING = Kind(_Type.STRING, required=True)
 
+
+class _Added(Mapping[tuple[str, str], defs.OpSchema]):
+    """Schemas, each made when it is asked for: most models hold no node of any."""
+
+    def __init__(self) -> None:
+        self._declared: dict[tuple[str, str], Callable[[], defs.OpSchema]] = {}
+        self._made: dict[tuple[str, str], defs.OpSchema] = {}
+
+    def declare(self, name: tuple[str, str], make: Callable[[], defs.OpSchema]) -> None:
+        self._declared[name] = make
+
+    def __getitem__(self, name: tuple[str, str]) -> defs.OpSchema:
+        if name not in self._made:
+            self._made[name] = self._declared[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+
 # By domain and name: what a node of the operator holds, in the words in which the standard says it of its own.
-ADDED: dict[tuple[str, str], defs.OpSchema] = {}
+ADDED = _Added()
 # Attributes that decide nothing, or nothing in some forms of their node, behind the operator's name.
 UNREAD: set[str] = set()
 # By domain and name: why hetnn does not read an operator.
@@ -51,17 +75,17 @@ def contrib(
     it is where a node does not have it, or as its kind where it is nothing then; those of the standard's operator
     `like` come with them. `unread`: those that decide nothing, or nothing in some forms of the node.
     """
-    _declare(domain, name, inputs, like, attributes)
+    ADDED.declare((domain, name), partial(_schema, domain, name, inputs, like, attributes))
     key = f"{domain}.{name}" if domain else name
     UNREAD.update(f"{key}.{attribute}" for attribute in unread.split())
     return ONNX.rule(key)
 
 
-def _declare(domain: str, name: str, inputs: str, like: str, attributes: dict[str, Any]) -> None:
+def _schema(domain: str, name: str, inputs: str, like: str, attributes: dict[str, Any]) -> defs.OpSchema:
     single = defs.OpSchema.FormalParameterOption.Single
     known = {attr.name: attr for attr in defs.get_schema(like).attributes.values()} if like else {}
     known.update((key, _attribute(key, preset)) for key, preset in attributes.items())
-    ADDED[domain, name] = defs.OpSchema(
+    return defs.OpSchema(
         name,
         domain,
         1,

@@ -50,6 +50,23 @@ const Cases& movement_cases() {
   %y = reshape(%t0) {shape = [12]} : f32[12]
 })",
            "reshape"},
+          {"function_of_line", R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
+  %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
+  %y = tanh(%t) : f32[2,3,6]
+})",
+           "tanh reshape"},
+          {"channels_of_line", R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
+  %c = constant() {value = f32[3,1] {1,2,3}} : f32[3,1]
+  %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
+  %y = mul(%c, %t) : f32[2,3,6]
+})",
+           "reshape mul reshape"},
+          {"sum_of_lines", R"(graph @g {stage = imported} (%x: f32[2,3,6,1], %z: f32[2,3,6,1]) -> (%y) {
+  %s = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
+  %t = reshape(%z) {shape = [2,3,6]} : f32[2,3,6]
+  %y = sub(%s, %t) : f32[2,3,6]
+})",
+           "sub reshape"},
           {"permute_of_permute", R"(graph @g {stage = imported} (%x: f32[2,3,4]) -> (%y) {
   %t0 = permute(%x) {perm = [1,2,0]} : f32[3,4,2]
   %y = permute(%t0) {perm = [0,2,1]} : f32[3,2,4]
@@ -118,6 +135,24 @@ const Cases& movement_cases() {
           {"permute_as_reshape", "the axes longer than 1 keep their order",
            R"(graph @g {stage = imported} (%x: f32[2,1,3]) -> (%y) {
   %y = permute(%x) {perm = [2,0,1]} : f32[3,2,1]
+})"},
+          {"function_of_line", "x is [N,C,H,W] with H or W 1, which the reshape leaves out",
+           R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
+  %t = reshape(%x) {shape = [2,6,3]} : f32[2,6,3]
+  %y = tanh(%t) : f32[2,6,3]
+})"},
+          {"channels_of_line",
+           "x is [N,C,H,W] with H or W 1, which the reshape leaves out, and c has one value for each channel",
+           R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
+  %c = constant() {value = f32[6] {1,2,3,4,5,6}} : f32[6]
+  %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
+  %y = mul(%t, %c) : f32[2,3,6]
+})"},
+          {"sum_of_lines", "x and z are [N,C,H,W] of one shape with H or W 1, which the reshapes leave out",
+           R"(graph @g {stage = imported} (%x: f32[2,3,1,6], %z: f32[2,3,6,1]) -> (%y) {
+  %s = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
+  %t = reshape(%z) {shape = [2,3,6]} : f32[2,3,6]
+  %y = add(%s, %t) : f32[2,3,6]
 })"},
           {"pad_into_convolution", "the padding is zeros, of fixed width, along height and width only",
            R"(graph @g {stage = imported} (%x: f32[1,1,3,3]) -> (%y) {

@@ -1,5 +1,6 @@
 // Movements that do nothing, and movements that follow one another.
 #include <algorithm>
+#include <array>
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/window.h"
@@ -82,6 +83,81 @@ Rule permute_as_reshape() {
       .guards = {{"the axes longer than 1 keep their order", moves_only_ones}},
       .exactness = kBits,
       .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+}
+
+// A line of pixels whose axis of size 1 is left out: what a convolution along one axis ends with.
+bool leaves_one_out(const ir::Value& x, const ir::Value& line) {
+  if (x.rank() != 4 || line.rank() != 3) return false;
+  return std::ranges::any_of(std::array{2, 3}, [&](int axis) {
+    Shape rest = x.shape();
+    rest.erase(rest.begin() + axis);
+    return x.shape()[static_cast<size_t>(axis)] == Dim(1) && rest == line.shape();
+  });
+}
+bool is_line(const Match& m) { return leaves_one_out(*m.value("x"), *m.root()->input(0)); }
+bool are_lines(const Match& m) {
+  return m.value("x")->shape() == m.value("z")->shape() &&
+         std::ranges::all_of(m.root()->inputs(),
+                             [&](const ir::Value* line) { return leaves_one_out(*m.value("x"), *line); });
+}
+
+// So the next convolution along the axis reads what this one wrote, and its launch takes what stands between.
+Rule function_of_line() {
+  return {.name = "function_of_line",
+          .equation = "f(reshape(x)) = reshape(f(x)), an axis of size 1 being left out",
+          .pattern = one_of({"relu", "clamp", "leaky_relu", "elu", "sigmoid", "tanh", "silu", "gelu", "hardswish",
+                             "hardsigmoid", "mish"},
+                            {exclusive(op("reshape", {any("x")}))}),
+          .guards = {{"x is [N,C,H,W] with H or W 1, which the reshape leaves out", is_line}},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            return build.reshape(build.like(*m.root(), {m.value("x")}), m.root()->output()->shape());
+          }};
+}
+
+// The reshape among the inputs, and what it reads.
+const ir::Value* line_of(const Match& m) {
+  const ir::Node* first = m.root()->input(0)->producer();
+  return m.root()->input(first && !first->is_constant() && first->input(0) == m.value("x") ? 0 : 1);
+}
+bool has_values_of_channels(const Match& m) {
+  const Shape& c = m.value("c")->shape();
+  const ir::Value* line = line_of(m);
+  return m.root()->output()->shape() == line->shape() && leaves_one_out(*m.value("x"), *line) &&
+         (c.empty() || c.back() == Dim(1)) && (c.size() < 3 || c[0] == Dim(1));
+}
+
+Rule channels_of_line() {
+  return {
+      .name = "channels_of_line",
+      .equation =
+          "reshape(x) c = reshape(x c) with values c of the channels, an axis of size 1 being left out; "
+          "reshape(x) + c, reshape(x) - c and reshape(x) / c likewise",
+      .pattern = one_of({"mul", "add", "sub", "div"}, {exclusive(op("reshape", {any("x")})), constant("c")}),
+      .guards = {{"x is [N,C,H,W] with H or W 1, which the reshape leaves out, and c has one value for each channel",
+                  has_values_of_channels}},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) {
+        Shape shape = m.value("c")->shape();
+        if (!shape.empty()) shape.push_back(1);
+        ir::Value* c = build.reshape(m.value("c"), shape);
+        return build.reshape(build.like(*m.root(), {m.value("x"), c}), m.root()->output()->shape());
+      }};
+}
+
+Rule sum_of_lines() {
+  return {
+      .name = "sum_of_lines",
+      .equation = "reshape(x) + reshape(z) = reshape(x + z), an axis of size 1 being left out; differences, products",
+      .pattern = one_of({"add", "sub", "mul"}, {op("reshape", {any("x")}), op("reshape", {any("z")})}),
+      .guards = {{"x and z are [N,C,H,W] of one shape with H or W 1, which the reshapes leave out", are_lines}},
+      .exactness = kBits,
+      .rewrite = [](const Match& m, Build& build) {
+        // A commutative pair may have matched the other way round.
+        ir::Value* x = m.root()->input(0)->producer()->input(0);
+        ir::Value* z = m.root()->input(1)->producer()->input(0);
+        return build.reshape(build.like(*m.root(), {x, z}), m.root()->output()->shape());
+      }};
 }
 
 bool pads_nothing(const Match& m) {
@@ -181,7 +257,8 @@ const RuleSet& movement() {
                {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
        nothing("concat_of_slices", "concat(x[:a], x[a:b], x[b:]) = x", op("concat", {op("slice", {any("x")})}),
                {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
-       reshape_of_view(), permute_of_permute(), permute_as_reshape(), pad_into_convolution(), reduce_three_axes()}};
+       reshape_of_view(), function_of_line(), channels_of_line(), sum_of_lines(), permute_of_permute(),
+       permute_as_reshape(), pad_into_convolution(), reduce_three_axes()}};
   return set;
 }
 

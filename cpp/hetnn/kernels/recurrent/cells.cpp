@@ -18,29 +18,54 @@ namespace HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kRows = 4;  // whose sums hide the latency of one another's additions
+// States that share what is read of the weights, as many as there are registers for.
+constexpr int64_t kStates = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
-template <int64_t kCount>
-HWY_INLINE void Dots(const float* weight, const float* h, int64_t n, float* sums) {
+template <int64_t kCount, int64_t kBatch>
+HWY_INLINE void Dots(const float* weight, const float* h, int64_t ld_h, int64_t n, float* sums, int64_t ld_sums) {
   const DF d;
-  VF total[kCount];
-  for (VF& each : total) each = hn::Zero(d);
+  VF total[kBatch][kCount];
+#pragma GCC unroll 4
+  for (int64_t b = 0; b < kBatch; ++b)
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kCount; ++r) total[b][r] = hn::Zero(d);
+  const auto add = [&](auto load) HWY_ATTR {
+    VF rows[kCount];
+#pragma GCC unroll 4
+    for (int64_t r = 0; r < kCount; ++r) rows[r] = load(weight + r * n);
+#pragma GCC unroll 4
+    for (int64_t b = 0; b < kBatch; ++b) {
+      const VF state = load(h + b * ld_h);
+#pragma GCC unroll 4
+      for (int64_t r = 0; r < kCount; ++r) total[b][r] = hn::MulAdd(rows[r], state, total[b][r]);
+    }
+  };
   int64_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    const VF state = hn::LoadU(d, h + k);
-    for (int64_t r = 0; r < kCount; ++r) total[r] = hn::MulAdd(hn::LoadU(d, weight + r * n + k), state, total[r]);
-  }
+  for (; k + kLanes <= n; k += kLanes) add([k, d](const float* at) HWY_ATTR { return hn::LoadU(d, at + k); });
   if (k < n) {
     const auto rest = static_cast<size_t>(n - k);
-    const VF state = LoadFirst(h + k, rest);
-    for (int64_t r = 0; r < kCount; ++r) total[r] = hn::MulAdd(LoadFirst(weight + r * n + k, rest), state, total[r]);
+    add([k, rest](const float* at) HWY_ATTR { return LoadFirst(at + k, rest); });
   }
-  for (int64_t r = 0; r < kCount; ++r) sums[r] += hn::GetLane(hn::SumOfLanes(d, total[r]));
+  for (int64_t b = 0; b < kBatch; ++b)
+    for (int64_t r = 0; r < kCount; ++r) sums[b * ld_sums + r] += hn::GetLane(hn::SumOfLanes(d, total[b][r]));
 }
 
-void AddProducts(const float* weight, const float* h, int64_t n, int64_t rows, float* sums) {
+template <int64_t kBatch>
+HWY_INLINE void AddRows(const float* weight, const float* h, int64_t ld_h, int64_t n, int64_t rows, float* sums,
+                        int64_t ld_sums) {
   int64_t r = 0;
-  for (; r + kRows <= rows; r += kRows) Dots<kRows>(weight + r * n, h, n, sums + r);
-  for (; r < rows; ++r) Dots<1>(weight + r * n, h, n, sums + r);
+  for (; r + kRows <= rows; r += kRows) Dots<kRows, kBatch>(weight + r * n, h, ld_h, n, sums + r, ld_sums);
+  for (; r < rows; ++r) Dots<1, kBatch>(weight + r * n, h, ld_h, n, sums + r, ld_sums);
+}
+
+void AddProducts(const float* weight, const float* h, int64_t ld_h, int64_t batch, int64_t n, int64_t rows, float* sums,
+                 int64_t ld_sums) {
+  int64_t b = 0;
+  for (; b + kStates <= batch; b += kStates)
+    AddRows<kStates>(weight, h + b * ld_h, ld_h, n, rows, sums + b * ld_sums, ld_sums);
+  for (; kStates > 2 && b + 2 <= batch; b += 2)
+    AddRows<2>(weight, h + b * ld_h, ld_h, n, rows, sums + b * ld_sums, ld_sums);
+  for (; b < batch; ++b) AddRows<1>(weight, h + b * ld_h, ld_h, n, rows, sums + b * ld_sums, ld_sums);
 }
 
 // f(load, store) for whole vectors and for the rest of n.

@@ -14,6 +14,9 @@ namespace {
 
 enum class Cell : uint8_t { lstm, gru };
 
+// Sequences whose products read the weights together, and whose gates stay in a cache.
+constexpr int64_t kTogether = 8;
+
 class Recurrent final : public Kernel {
  public:
   Recurrent(const KernelCall& call, Cell cell)
@@ -48,26 +51,31 @@ class Recurrent final : public Kernel {
       const int64_t t = reverse_ ? steps_ - 1 - step : step;
       float* made = out(0) + t * layer;
       float* next = epilogue_.empty() ? made : states + step % 2 * layer;
-      for (int64_t b = 0; count > 0 && b < batch_; ++b) {
-        const float* x = in(0) + (t * batch_ + b) * gates_ * units_ + first;
-        const float* h = before + b * units_;
-        const int64_t at = b * units_ + first;
-        const auto gate = [&](int64_t g) { return sums + g * count; };
+      for (int64_t begin = 0; count > 0 && begin < batch_; begin += kTogether) {
+        const int64_t together = std::min(kTogether, batch_ - begin);
+        const auto x = [&](int64_t b) { return in(0) + (t * batch_ + begin + b) * gates_ * units_ + first; };
+        const auto gate = [&](int64_t b, int64_t g) { return sums + (b * gates_ + g) * count; };
         for (int64_t g = 0; g < gates_; ++g) {
           const bool apart = cell_ == Cell::gru && g == 2;  // its product is scaled before it is added
-          if (!apart) {
-            std::copy_n(x + g * units_, count, gate(g));
-          } else if (biased_) {
-            std::copy_n(in(3) + first, count, gate(g));
-          } else {
-            std::fill_n(gate(g), count, 0.0f);
+          for (int64_t b = 0; b < together; ++b) {
+            if (!apart) {
+              std::copy_n(x(b) + g * units_, count, gate(b, g));
+            } else if (biased_) {
+              std::copy_n(in(3) + first, count, gate(b, g));
+            } else {
+              std::fill_n(gate(b, g), count, 0.0f);
+            }
           }
-          ops_->add_products(in(1) + (g * units_ + first) * units_, h, units_, count, gate(g));
+          ops_->add_products(in(1) + (g * units_ + first) * units_, before + begin * units_, units_, together, units_,
+                             count, gate(0, g), gates_ * count);
         }
-        if (cell_ == Cell::lstm) {
-          ops_->lstm(gate(0), gate(1), gate(2), gate(3), count, out(2) + at, next + at);
-        } else {
-          ops_->gru(gate(0), gate(1), x + 2 * units_, gate(2), before + at, count, next + at);
+        for (int64_t b = 0; b < together; ++b) {
+          const int64_t at = (begin + b) * units_ + first;
+          if (cell_ == Cell::lstm) {
+            ops_->lstm(gate(b, 0), gate(b, 1), gate(b, 2), gate(b, 3), count, out(2) + at, next + at);
+          } else {
+            ops_->gru(gate(b, 0), gate(b, 1), x(b) + 2 * units_, gate(b, 2), before + at, count, next + at);
+          }
         }
       }
       if (!epilogue_.empty() && count > 0) {
@@ -82,7 +90,7 @@ class Recurrent final : public Kernel {
 
  private:
   static int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
-  int64_t sums_floats() const { return aligned(gates_ * units_); }
+  int64_t sums_floats() const { return aligned(std::min(kTogether, batch_) * gates_ * units_); }
   // The last two states, which the next step reads, where steps change what is written.
   int64_t states_floats() const { return epilogue_.empty() ? 0 : aligned(2 * batch_ * units_); }
 

@@ -61,6 +61,17 @@ def test_what_is_printed_compiles_to_the_same_words(kib: int, tmp_path: Path) ->
     assert _core.schedules(path) == printed
 
 
+@pytest.mark.parametrize("kib", [16, 48, 256, 4096])
+def test_words_reach_no_further_than_the_schedule_says(kib: int, tmp_path: Path) -> None:
+    """Nor much less far: the last buffer is used from its first byte on."""
+    _, path = compiled(tmp_path, sram={"bytes": kib << 10})
+    places = re.findall(r"(scratchpad )?at=(\d+) bytes=(\d+)(?: depth=(\d+))?", _core.schedules(path))
+    kept = [(int(at), int(size) * int(depth or 1)) for home, at, size, depth in places if home or depth]
+    peak, last = max(at + size for at, size in kept), max(kept)[0]
+    (subgraph,) = _core.simulate_model(path)["subgraphs"]
+    assert last < max(layer["sram_peak_bytes"] for layer in subgraph["layers"]) <= peak <= kib << 10
+
+
 def test_values_stay_and_layers_advance_together(tmp_path: Path) -> None:
     _, path = compiled(tmp_path, sram={"bytes": 256 << 10})
     (subgraph,) = _core.simulate_model(path)["subgraphs"]

@@ -11,10 +11,10 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/npu/timing.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
-using hetnn::npu::Spec;
+using npu::Spec;
 
 struct Drawn {
   Spec spec;
@@ -81,7 +81,7 @@ std::optional<int64_t> cycles_of(const Spec& spec, const Network& network, Sched
   if (!place(spec, network, schedule).empty()) return std::nullopt;
   Packer packer(spec, nullptr);
   Streams streams(spec);
-  return hetnn::npu::time_stream(spec, streams.stream(network, schedule, packer).instructions).cycles;
+  return npu::time_stream(spec, streams.stream(network, schedule, packer).instructions).cycles;
 }
 
 std::vector<int64_t> steps(int64_t whole, int64_t unit) {
@@ -141,4 +141,4 @@ TEST(Tiles, TakeAtMostThreePercentMoreThanTheBestThereIs) {
 }
 
 }  // namespace
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -8,7 +8,7 @@
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// Rows of pixels in the scratchpad; in a ring, rows from `wrap_row` on lie at `wrap_addr`.
 struct View {
@@ -29,7 +29,7 @@ struct Operands {
   int64_t sums = 0;
 };
 
-std::vector<hetnn::npu::Instruction> instructions_of(const hetnn::npu::Spec& spec, const Layer& layer,
-                                                     const Piece& piece, const Operands& operands);
+std::vector<npu::Instruction> instructions_of(const npu::Spec& spec, const Layer& layer, const Piece& piece,
+                                              const Operands& operands);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
-using hetnn::npu::Act;
+using npu::Act;
 
 namespace {
 
@@ -64,7 +64,7 @@ std::optional<Epilogue> activation_of(const ir::Node& node) {
   if (act == Act::relu) return Epilogue{.act = act};
   const ops::Type& type = node.output()->type();
   const auto bound = [&](double real) {
-    if (!type.quant || type.dtype != DType::i8) return hetnn::npu::float_bits(static_cast<float>(real));
+    if (!type.quant || type.dtype != DType::i8) return npu::float_bits(static_cast<float>(real));
     const double steps =
         std::clamp(std::nearbyint(real / type.quant->scale()) + type.quant->zero_point(), -128.0, 127.0);
     return int64_t{static_cast<uint32_t>(static_cast<int32_t>(steps))};
@@ -96,4 +96,4 @@ std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool
   return out;
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

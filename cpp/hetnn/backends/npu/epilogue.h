@@ -8,13 +8,13 @@
 #include "hetnn/ir/graph.h"
 #include "hetnn/npu/isa.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// y = act(result + addend).
 struct Epilogue {
   const ir::Value* addend = nullptr;  // none where null; of floats of the output's type, of i8 of a scale of its own
   const ir::Value* sum = nullptr;     // result + addend, whose scale the output has
-  hetnn::npu::Act act = hetnn::npu::Act::none;
+  npu::Act act = npu::Act::none;
   int64_t clamp_lo = 0, clamp_hi = 0;  // of clamp, as instructions hold them
 };
 
@@ -26,4 +26,4 @@ std::optional<Epilogue> activation_of(const ir::Node& node);
 /// the nodes' operators at all was asked when they were placed on it.
 std::optional<Epilogue> epilogue_of(std::span<const ir::Node* const> layer, bool deterministic);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

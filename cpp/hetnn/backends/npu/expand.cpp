@@ -9,17 +9,17 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ops/nest.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
-using hetnn::npu::DmaLoad;
-using hetnn::npu::DmaStore;
-using hetnn::npu::Instruction;
-using hetnn::npu::Region;
+using npu::DmaLoad;
+using npu::DmaStore;
+using npu::Instruction;
+using npu::Region;
 
 // A transfer keeps all others waiting, such as the rows that an engine needs next. Long ones are cut, where pieces on
 // their way hide each other's latency.
-int64_t piece_bytes(const hetnn::npu::Spec& spec, int64_t bytes) {
+int64_t piece_bytes(const npu::Spec& spec, int64_t bytes) {
   constexpr double kLongest_cycles = 1000;
   constexpr int64_t kMostPieces = 64;
   if (spec.dma.max_outstanding == 1) return bytes;
@@ -36,7 +36,7 @@ struct Place {
 
 class Expander {
  public:
-  Expander(const hetnn::npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer)
+  Expander(const npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer)
       : spec_(spec), network_(network), schedule_(schedule), packer_(packer) {}
 
   Expanded run() {
@@ -74,7 +74,7 @@ class Expander {
 
  private:
   const Layer& layer() const { return network_.layers()[layer_]; }
-  bool is_home(const ir::Value& value) const { return npu::is_home(network_, schedule_.homes, value); }
+  bool is_home(const ir::Value& value) const { return scheduling::is_home(network_, schedule_.homes, value); }
   const Home& home(const ir::Value& value) const { return schedule_.homes[network_.frame(value).storage]; }
   int64_t elem(const ir::Value& value) const { return dtype_bytes(value.dtype()); }
 
@@ -296,7 +296,7 @@ class Expander {
   void rearrange();
   void move(const Loops& loops, int64_t here, int64_t there);
 
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   const Network& network_;
   const Schedule& schedule_;
   Packer& packer_;
@@ -529,18 +529,18 @@ void Expander::move(const Loops& loops, int64_t here, int64_t there) {
   ops::nest<2>(std::span(extents).first(inner),
                {ops::Strides(a.begin(), a.begin() + outer), ops::Strides(b.begin(), b.begin() + outer)},
                [&](int64_t read, int64_t write) {
-                 add(hetnn::npu::Move{.elem_bytes = layer().elem,
-                                      .size0 = extents[inner + 2],
-                                      .size1 = extents[inner + 1],
-                                      .size2 = extents[inner],
-                                      .in_addr = here + read,
-                                      .in_stride0 = a[inner + 2],
-                                      .in_stride1 = a[inner + 1],
-                                      .in_stride2 = a[inner],
-                                      .out_addr = there + write,
-                                      .out_stride0 = b[inner + 2],
-                                      .out_stride1 = b[inner + 1],
-                                      .out_stride2 = b[inner]});
+                 add(npu::Move{.elem_bytes = layer().elem,
+                               .size0 = extents[inner + 2],
+                               .size1 = extents[inner + 1],
+                               .size2 = extents[inner],
+                               .in_addr = here + read,
+                               .in_stride0 = a[inner + 2],
+                               .in_stride1 = a[inner + 1],
+                               .in_stride2 = a[inner],
+                               .out_addr = there + write,
+                               .out_stride0 = b[inner + 2],
+                               .out_stride1 = b[inner + 1],
+                               .out_stride2 = b[inner]});
                });
 }
 
@@ -578,8 +578,8 @@ void Expander::rearrange() {
 
 }  // namespace
 
-Expanded expand(const hetnn::npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer) {
+Expanded expand(const npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer) {
   return Expander(spec, network, schedule, packer).run();
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

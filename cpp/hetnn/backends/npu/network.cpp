@@ -9,9 +9,9 @@
 #include "hetnn/npu/timing.h"
 #include "hetnn/ops/infer.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
-using hetnn::npu::ElementwiseOp;
+using npu::ElementwiseOp;
 using ops::Primitive;
 
 namespace {
@@ -217,8 +217,8 @@ bool has_instruction(const ops::OpDef& op, DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::i8;
 }
 
-hetnn::npu::Engine Layer::engine() const {
-  using hetnn::npu::Engine;
+npu::Engine Layer::engine() const {
+  using npu::Engine;
   if (form == Form::product || form == Form::matrices) return Engine::mac;
   if (form == Form::view || form == Form::concat || form == Form::slice) return Engine::none;
   return Engine::vector;
@@ -229,12 +229,12 @@ Span Layer::rows_read(size_t operand, int64_t first, int64_t count) const {
   return windowed ? positions_read(window[0], first, count, in.h) : Span{first, count, 0};
 }
 
-int64_t Layer::cycles(const hetnn::npu::Spec& spec, int64_t rows) const {
+int64_t Layer::cycles(const npu::Spec& spec, int64_t rows) const {
   const auto elems = static_cast<double>(rows * out.w) * static_cast<double>(out.c);
   // The operands of a pool are as large as its result where windows lie side by side.
   const double moved = elems * static_cast<double>(elem) * static_cast<double>(1 + inputs.size());
   const auto vector = [&](double count, double each) {
-    return std::max(hetnn::npu::vector_cycles(spec, count, each), hetnn::npu::scratchpad_cycles(spec, moved));
+    return std::max(npu::vector_cycles(spec, count, each), npu::scratchpad_cycles(spec, moved));
   };
   switch (form) {
     case Form::product:
@@ -268,7 +268,7 @@ Parameters Layer::parameters() const {
   } else if (form == Form::pair) {
     kept.begin_second = kept.begin_third = row ? aligned(out.c * elem) : 0;
     kept.bytes = kept.begin_second + (quantized ? kAlignment : 0);
-  } else if (form == Form::unary && epilogue.act == hetnn::npu::Act::table) {
+  } else if (form == Form::unary && epilogue.act == npu::Act::table) {
     kept.bytes = kTableBytes;
   }
   return kept;
@@ -324,7 +324,7 @@ void Network::add_layer(std::span<const ir::Node* const> chain, const Epilogue& 
       layer.inputs = {node.input(0)};
       layer.streams = true;
       if (node.op().primitive == Primitive::table) {
-        layer.epilogue = {.act = hetnn::npu::Act::table};
+        layer.epilogue = {.act = npu::Act::table};
       } else {
         demand_one_scale(node);
         layer.epilogue = *activation_of(node);
@@ -442,4 +442,4 @@ void Network::live() {
   }
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -15,7 +15,7 @@
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// A value as rows of pixels: rank 4 as it is, anything else as one image of rows, one column, and channels.
 struct Map {
@@ -65,20 +65,20 @@ struct Layer {
   /// Maps that it reads, the first operand first, an addend last.
   std::vector<const ir::Value*> inputs;
   const ir::Value* output = nullptr;
-  Map in, out;                                  // of the first operand and of the result
-  ProductShape product;                         // of form product and matrices
-  ops::Window window = ops::Window(2);          // of product and pool
-  std::optional<hetnn::npu::ElementwiseOp> op;  // of form pair
-  const ir::Value* row = nullptr;               // of form pair: the operand with one value a channel
+  Map in, out;                           // of the first operand and of the result
+  ProductShape product;                  // of form product and matrices
+  ops::Window window = ops::Window(2);   // of product and pool
+  std::optional<npu::ElementwiseOp> op;  // of form pair
+  const ir::Value* row = nullptr;        // of form pair: the operand with one value a channel
 
   const ir::Node& node() const { return *nodes.front(); }
   /// Whether it can be computed row by row of its result, from rows of its operands.
   bool streams = false;
-  hetnn::npu::Engine engine() const;
+  npu::Engine engine() const;
   /// The rows of an input that `count` rows of the result from `first` on read.
   Span rows_read(size_t input, int64_t first, int64_t count) const;
   /// Cycles of its engine for so many rows of the result, at full width.
-  int64_t cycles(const hetnn::npu::Spec& spec, int64_t rows) const;
+  int64_t cycles(const npu::Spec& spec, int64_t rows) const;
   /// With all filters and channels at once.
   Parameters parameters() const;
   /// The addend among the inputs.
@@ -147,4 +147,4 @@ class Network {
   std::set<const ir::Value*> outputs_;
 };
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

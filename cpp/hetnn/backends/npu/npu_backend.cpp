@@ -19,7 +19,7 @@
 namespace hetnn::backends {
 namespace {
 
-static_assert(npu::kAlignment == hetnn::npu::kConstantAlignment);
+static_assert(scheduling::kAlignment == npu::kConstantAlignment);
 
 // The nodes that one stream of instructions computes, each reading the one before.
 using Layer = std::vector<const ir::Node*>;
@@ -28,35 +28,34 @@ using Launch = std::span<const ir::Node* const>;
 // The read-only region of a subgraph, which its variants share: a constant that one of them has is kept once.
 class SharedConstants {
  public:
-  SharedConstants(std::vector<hetnn::npu::Constant>& constants, Assembler& assembler)
+  SharedConstants(std::vector<npu::Constant>& constants, Assembler& assembler)
       : constants_(constants), assembler_(assembler) {}
 
   // Returns where the constant begins in the region.
   int64_t keep(const Tensor& tensor) {
-    const hetnn::npu::Constant wanted{assembler_.blob(program::Blob(tensor)), tensor.bytes()};
+    const npu::Constant wanted{assembler_.blob(program::Blob(tensor)), tensor.bytes()};
     int64_t begin = 0;
-    for (const hetnn::npu::Constant& constant : constants_) {
+    for (const npu::Constant& constant : constants_) {
       if (constant == wanted) return begin;
-      begin += npu::aligned(constant.size_bytes);
+      begin += scheduling::aligned(constant.size_bytes);
     }
     constants_.push_back(wanted);
     return begin;
   }
   int64_t size_bytes() const {
     int64_t out = 0;
-    for (const hetnn::npu::Constant& constant : constants_) out = npu::aligned(out) + constant.size_bytes;
+    for (const npu::Constant& constant : constants_) out = scheduling::aligned(out) + constant.size_bytes;
     return out;
   }
 
  private:
-  std::vector<hetnn::npu::Constant>& constants_;
+  std::vector<npu::Constant>& constants_;
   Assembler& assembler_;
 };
 
 class NpuBackend final : public Backend {
  public:
-  explicit NpuBackend(const DeviceSpec& spec)
-      : Backend(spec), spec_(hetnn::npu::parse_spec(spec.spec_json, spec.name)) {
+  explicit NpuBackend(const DeviceSpec& spec) : Backend(spec), spec_(npu::parse_spec(spec.spec_json, spec.name)) {
     for (const auto& [op, entry] : spec_.ops) {
       demand_instructions(op, entry);
       table_[op] = {entry.dtypes, entry.limits, static_cast<int>(entry.max_rank)};
@@ -83,7 +82,7 @@ class NpuBackend final : public Backend {
     if (!out.ok()) return out;
     try {
       const ir::Node* const alone[] = {&node};
-      const npu::Network network(alone, {}, bindings);
+      const scheduling::Network network(alone, {}, bindings);
       streams_.cycles(network);
     } catch (const InternalError&) {
       throw;
@@ -108,7 +107,7 @@ class NpuBackend final : public Backend {
     const auto stays = [&](const ir::Value* value) {
       return std::any_of(spec_.non_exportable.begin(), spec_.non_exportable.end(), [&](const auto& row) {
         return listed(row.ops, node.op().name) && listed(row.dtypes, value->dtype()) &&
-               listed(row.layouts, npu::layout_of(*value));
+               listed(row.layouts, scheduling::layout_of(*value));
       });
     };
     return std::none_of(node.outputs().begin(), node.outputs().end(), stays);
@@ -139,11 +138,11 @@ class NpuBackend final : public Backend {
     for (const ir::Node* node : copy.nodes()) {
       if (node->subgraph != 0) outputs.insert(node->inputs().begin(), node->inputs().end());
     }
-    if (layers.empty() || layers.size() > npu::kMostLayersSearched) return {};
-    const npu::Network network(layers, outputs, {}, bindings);
-    const npu::Schedule schedule = streams_.schedule(network);
-    npu::Packer packer(spec_, nullptr);
-    hetnn::npu::Variant variant;
+    if (layers.empty() || layers.size() > scheduling::kMostLayersSearched) return {};
+    const scheduling::Network network(layers, outputs, {}, bindings);
+    const scheduling::Schedule schedule = streams_.schedule(network);
+    scheduling::Packer packer(spec_, nullptr);
+    npu::Variant variant;
     describe(network, schedule, variant);
     write(streams_.stream(network, schedule, packer), variant, nullptr);
     std::map<const ir::Node*, double> out;
@@ -168,7 +167,7 @@ class NpuBackend final : public Backend {
 
   std::optional<double> launch_time_us(Launch launch, const LowerOptions& options,
                                        const Bindings& hints) const override {
-    return layer_us(*launch.front(), npu::epilogue_of(launch, options.deterministic).value(), hints);
+    return layer_us(*launch.front(), scheduling::epilogue_of(launch, options.deterministic).value(), hints);
   }
 
   program::Subprogram lower(const ir::Graph&, Assembler&, const LowerOptions&) const override {
@@ -181,31 +180,31 @@ class NpuBackend final : public Backend {
 
   void add_variant(const ir::Graph& graph, const Bindings& all, program::Subprogram& subprogram, Assembler& assembler,
                    const LowerOptions& options) const override {
-    hetnn::npu::Code code =
-        hetnn::npu::read_code(subprogram.code.as_text(hetnn::npu::kCodeVersion, subprogram.name), subprogram.name);
+    npu::Code code = npu::read_code(subprogram.code.as_text(npu::kCodeVersion, subprogram.name), subprogram.name);
     if (std::any_of(code.variants.begin(), code.variants.end(),
                     [&](const auto& variant) { return variant.bindings == all; }))
       return;
-    hetnn::npu::Variant variant;
+    npu::Variant variant;
     variant.bindings = all;
-    const npu::Network network = network_of(graph, all);
+    const scheduling::Network network = network_of(graph, all);
     SharedConstants constants(code.constants, assembler);
-    npu::Packer packer(spec_, [&](const Tensor& tensor) { return constants.keep(tensor); });
-    const npu::Schedule schedule = schedule_for(graph, network, all, given_schedule(options, subprogram.name, all));
-    const npu::Stream stream = streams_.stream(network, schedule, packer);
+    scheduling::Packer packer(spec_, [&](const Tensor& tensor) { return constants.keep(tensor); });
+    const scheduling::Schedule schedule =
+        schedule_for(graph, network, all, given_schedule(options, subprogram.name, all));
+    const scheduling::Stream stream = streams_.stream(network, schedule, packer);
     describe(network, schedule, variant);
-    variant.lower_bound_cycles = npu::lower_bound_cycles(spec_, network);
+    variant.lower_bound_cycles = scheduling::lower_bound_cycles(spec_, network);
     std::vector<uint64_t> words;
     write(stream, variant, &words);
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(program::Blob(std::move(words)));
     refuse_above_memory(variant, constants.size_bytes(), all);
     auto ports = [&](const std::vector<ir::Value*>& values) {
-      std::vector<hetnn::npu::Port> out;
+      std::vector<npu::Port> out;
       out.reserve(values.size());
       for (const ir::Value* value : values) {
         out.push_back({assembler.boundary(value->name()), schedule.homes[network.frame(*value).storage].offset_bytes,
-                       value->dtype(), npu::layout_of(*value)});
+                       value->dtype(), scheduling::layout_of(*value)});
       }
       return out;
     };
@@ -216,16 +215,16 @@ class NpuBackend final : public Backend {
   }
 
  private:
-  static program::Code as_bytes(const hetnn::npu::Code& code) {
-    return program::Code::of_text("npu", hetnn::npu::kCodeVersion, hetnn::npu::write_code(code));
+  static program::Code as_bytes(const npu::Code& code) {
+    return program::Code::of_text("npu", npu::kCodeVersion, npu::write_code(code));
   }
 
   // A sheet lists what its engines compute.
-  void demand_instructions(const std::string& op, const hetnn::npu::OpEntry& entry) const {
+  void demand_instructions(const std::string& op, const npu::OpEntry& entry) const {
     std::string idle, able;
     for (const DType dtype : kAllDTypes) {
       const bool listed = std::find(entry.dtypes.begin(), entry.dtypes.end(), dtype) != entry.dtypes.end(),
-                 has = npu::has_instruction(*ops::OpTable::global().find(op), dtype);
+                 has = scheduling::has_instruction(*ops::OpTable::global().find(op), dtype);
       if (has) able += text(able.empty() ? "" : ", ", dtype_name(dtype));
       if (listed && !has) idle += text(idle.empty() ? "" : ", ", dtype_name(dtype));
     }
@@ -237,9 +236,9 @@ class NpuBackend final : public Backend {
   }
 
   // The time of one layer by itself.
-  double layer_us(const ir::Node& anchor, const npu::Epilogue& epilogue, const Bindings& bindings) const {
+  double layer_us(const ir::Node& anchor, const scheduling::Epilogue& epilogue, const Bindings& bindings) const {
     const ir::Node* const alone[] = {&anchor};
-    return static_cast<double>(streams_.cycles(npu::Network(alone, epilogue, bindings))) / spec_.clock_hz * 1e6;
+    return static_cast<double>(streams_.cycles(scheduling::Network(alone, epilogue, bindings))) / spec_.clock_hz * 1e6;
   }
 
   static std::optional<std::string> given_schedule(const LowerOptions& options, const std::string& subgraph,
@@ -250,28 +249,30 @@ class NpuBackend final : public Backend {
     return std::nullopt;
   }
 
-  static npu::Network network_of(const ir::Graph& graph, const Bindings& bindings) {
+  static scheduling::Network network_of(const ir::Graph& graph, const Bindings& bindings) {
     return {passes::chains_of(graph), {graph.outputs().begin(), graph.outputs().end()}, graph.inputs(), bindings};
   }
 
   // Streams for other sizes share the weights that are packed for the hints.
-  npu::Schedule schedule_for(const ir::Graph& graph, const npu::Network& network, const Bindings& bindings,
-                             const std::optional<std::string>& given) const {
-    if (given) return npu::read_schedule(spec_, network, *given);
+  scheduling::Schedule schedule_for(const ir::Graph& graph, const scheduling::Network& network,
+                                    const Bindings& bindings, const std::optional<std::string>& given) const {
+    if (given) return scheduling::read_schedule(spec_, network, *given);
     const Bindings& hints = graph.hints();
     if (bindings == hints) return streams_.schedule(network);
-    const npu::Schedule packed = streams_.schedule(network_of(graph, hints));
+    const scheduling::Schedule packed = streams_.schedule(network_of(graph, hints));
     return streams_.schedule_as(network, packed);
   }
 
-  static void describe(const npu::Network& network, const npu::Schedule& schedule, hetnn::npu::Variant& variant) {
+  static void describe(const scheduling::Network& network, const scheduling::Schedule& schedule,
+                       npu::Variant& variant) {
     variant.dram_bytes = schedule.arena_bytes;
-    variant.schedule = npu::schedule_text(network, schedule);
-    for (const npu::Layer& layer : network.layers())
+    variant.schedule = scheduling::schedule_text(network, schedule);
+    for (const scheduling::Layer& layer : network.layers())
       variant.layers.push_back({.node = layer.node().name(), .op = std::string(layer.node().op().name)});
     int64_t cascades = 0;
-    for (const npu::Group& group : schedule.groups) {
-      for (size_t k = group.first; k < group.first + group.count; ++k) variant.layers[k].tile = npu::tile_text(group);
+    for (const scheduling::Group& group : schedule.groups) {
+      for (size_t k = group.first; k < group.first + group.count; ++k)
+        variant.layers[k].tile = scheduling::tile_text(group);
       for (size_t k = group.first; group.count > 1 && k < group.first + group.count; ++k)
         variant.layers[k].cascade = cascades;
       cascades += group.count > 1;
@@ -279,31 +280,31 @@ class NpuBackend final : public Backend {
   }
 
   // The words, where they are wanted, and what each layer takes.
-  void write(const npu::Stream& stream, hetnn::npu::Variant& variant, std::vector<uint64_t>* words) const {
-    hetnn::npu::Clock clock(spec_);
+  void write(const scheduling::Stream& stream, npu::Variant& variant, std::vector<uint64_t>* words) const {
+    npu::Clock clock(spec_);
     for (size_t k = 0; k < stream.instructions.size(); ++k) {
-      const hetnn::npu::Instruction& instruction = stream.instructions[k];
-      hetnn::npu::Layer& layer = variant.layers[stream.layers[k]];
+      const npu::Instruction& instruction = stream.instructions[k];
+      npu::Layer& layer = variant.layers[stream.layers[k]];
       const int64_t begin = clock.now_cycles(), moved = clock.totals().dma_bytes;
       const double macs = clock.totals().macs;
       clock.step(instruction);
-      variant.sram_peak_bytes = std::max(variant.sram_peak_bytes, hetnn::npu::sram_reach_bytes(instruction));
+      variant.sram_peak_bytes = std::max(variant.sram_peak_bytes, npu::sram_reach_bytes(instruction));
       layer.cycles += clock.now_cycles() - begin;
       layer.dma_bytes += clock.totals().dma_bytes - moved;
       layer.macs += static_cast<int64_t>(clock.totals().macs - macs);
-      if (const auto* load = std::get_if<hetnn::npu::DmaLoad>(&instruction);
-          load && load->region == static_cast<int64_t>(hetnn::npu::Region::weights))
+      if (const auto* load = std::get_if<npu::DmaLoad>(&instruction);
+          load && load->region == static_cast<int64_t>(npu::Region::weights))
         layer.weight_bytes += clock.totals().dma_bytes - moved;
       if (!words) continue;
       const auto first = static_cast<int64_t>(words->size());
-      hetnn::npu::encode(instruction, *words);
+      npu::encode(instruction, *words);
       const auto owner = static_cast<int64_t>(stream.layers[k]), count = static_cast<int64_t>(words->size()) - first;
       if (!variant.runs.empty() && variant.runs.back().layer == owner)
         variant.runs.back().words += count;
       else
         variant.runs.push_back({owner, count});
     }
-    if (words) hetnn::npu::encode(hetnn::npu::End{}, *words);
+    if (words) npu::encode(npu::End{}, *words);
     variant.cycles = clock.now_cycles();
   }
 
@@ -318,8 +319,8 @@ class NpuBackend final : public Backend {
   bool fuses(Launch launch, const ir::Node& follower, bool deterministic, const Bindings& hints) const {
     Layer together(launch.begin(), launch.end());
     together.push_back(&follower);
-    const std::optional<npu::Epilogue> without = npu::epilogue_of(launch, deterministic),
-                                       with = npu::epilogue_of(together, deterministic);
+    const std::optional<scheduling::Epilogue> without = scheduling::epilogue_of(launch, deterministic),
+                                              with = scheduling::epilogue_of(together, deterministic);
     if (!with) return false;
     if (with->addend == without->addend) return true;  // an activation takes no time
     const ir::Node& anchor = *launch.front();
@@ -327,10 +328,10 @@ class NpuBackend final : public Backend {
   }
 
   // Constants and the stream lie in flash where there is one, else beside the arena.
-  void refuse_above_memory(const hetnn::npu::Variant& variant, int64_t constant_bytes, const Bindings& bindings) const {
+  void refuse_above_memory(const npu::Variant& variant, int64_t constant_bytes, const Bindings& bindings) const {
     const int64_t words_bytes = variant.word_count * static_cast<int64_t>(sizeof(uint64_t)),
                   kept_bytes = constant_bytes + words_bytes;
-    const auto demand = [&](const hetnn::npu::Memory& memory, std::string_view called, int64_t needed_bytes) {
+    const auto demand = [&](const npu::Memory& memory, std::string_view called, int64_t needed_bytes) {
       if (memory.bytes == 0 || needed_bytes <= memory.bytes) return;
       std::string sizes;
       for (const auto& [symbol, value] : bindings) sizes += text(sizes.empty() ? " at " : ", ", symbol, " = ", value);
@@ -343,8 +344,8 @@ class NpuBackend final : public Backend {
     if (spec_.flash) demand(*spec_.flash, "flash", kept_bytes);
   }
 
-  const hetnn::npu::Spec spec_;
-  mutable npu::Streams streams_{spec_};
+  const npu::Spec spec_;
+  mutable scheduling::Streams streams_{spec_};
   target::OpLimitsTable table_;
 };
 

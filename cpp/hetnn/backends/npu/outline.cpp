@@ -2,7 +2,7 @@
 #include "hetnn/backends/npu/network.h"
 #include "hetnn/backends/npu/rearrange.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 class Outline {
@@ -69,4 +69,4 @@ class Outline {
 
 std::vector<int64_t> Network::outline() const { return Outline(*this).take(); }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -10,7 +10,7 @@
 #include "hetnn/base/requantize.h"
 #include "hetnn/ops/quantized.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 int64_t Packer::map(const ir::Value& value) {
   if (!keep_) return 0;
@@ -109,7 +109,7 @@ int64_t Packer::product_factors(const Layer& layer) {
 int64_t Packer::combined_factors(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y) {
   const double sa = a.type().quant->scales[0], sb = b.type().quant->scales[0], sy = y.type().quant->scales[0];
   const double common = 2 * std::max(sa, sb);
-  const bool product = layer.op == hetnn::npu::ElementwiseOp::mul;
+  const bool product = layer.op == npu::ElementwiseOp::mul;
   const double reals[] = {sa / common, sb / common, product ? sa * sb / sy : common / (sy * (1 << kElementwiseBits))};
   return factors(layer, reals);
 }
@@ -124,4 +124,4 @@ int64_t Packer::addend_factors(const Layer& layer) {
 
 int64_t Packer::table(const Layer& layer) { return keep(layer.node().tensor("table")); }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -9,7 +9,7 @@
 #include "hetnn/backends/npu/network.h"
 #include "hetnn/npu/spec.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// Keeps a constant for the device, and returns where it begins in the device's read-only region.
 using KeepConstant = std::function<int64_t(const Tensor&)>;
@@ -18,7 +18,7 @@ using KeepConstant = std::function<int64_t(const Tensor&)>;
 /// Throws Unsupported naming the node for scales and biases that the engines do not take.
 class Packer {
  public:
-  Packer(const hetnn::npu::Spec& spec, KeepConstant keep) : spec_(spec), keep_(std::move(keep)) {}
+  Packer(const npu::Spec& spec, KeepConstant keep) : spec_(spec), keep_(std::move(keep)) {}
 
   /// A constant map, feature maps as N,H,W,C.
   int64_t map(const ir::Value& value);
@@ -41,9 +41,9 @@ class Packer {
   int64_t factors(const Layer& layer, std::span<const double> reals, bool of_steps = false);
   int64_t combined_factors(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y);
 
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   const KeepConstant keep_;
   std::map<const ir::Value*, int64_t> maps_;
 };
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -8,7 +8,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/memory/fit.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 // Whether some copy goes from DRAM to DRAM, by way of the scratchpad.
@@ -296,7 +296,7 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
   return out;
 }
 
-std::vector<size_t> place(const hetnn::npu::Spec& spec, const Network& network, Schedule& schedule) {
+std::vector<size_t> place(const npu::Spec& spec, const Network& network, Schedule& schedule) {
   return Placer(spec.scratchpad().bytes, network, schedule).run();
 }
 
@@ -341,4 +341,4 @@ std::string why_no_group(const Network& network, const Group& group) {
   return {};
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

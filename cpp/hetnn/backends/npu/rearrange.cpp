@@ -6,7 +6,7 @@
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 int64_t product(const std::vector<int64_t>& shape, size_t first, size_t last) {
@@ -127,4 +127,4 @@ int64_t rows_that_stay(const Layer& layer, const Bindings& bindings) {
   return stay ? in[0] : 1;
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

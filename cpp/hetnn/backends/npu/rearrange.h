@@ -6,7 +6,7 @@
 
 #include "hetnn/backends/npu/network.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// Whether a concat or slice works on the channels, which lie side by side in every pixel.
 bool along_channels(const Layer& layer);
@@ -35,4 +35,4 @@ std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_
 /// cut.
 int64_t rows_that_stay(const Layer& layer, const Bindings& bindings);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

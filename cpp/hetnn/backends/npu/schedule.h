@@ -14,7 +14,7 @@
 #include "hetnn/backends/npu/network.h"
 #include "hetnn/backends/npu/tile.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// Where a storage lies between the groups that use it.
 struct Home {
@@ -93,6 +93,6 @@ std::string why_no_group(const Network& network, const Group& group);
 void place_arena(const Network& network, Schedule& schedule);
 
 /// Gives every storage and buffer its place. Where the scratchpad is too small, the layers for which it is; else none.
-std::vector<size_t> place(const hetnn::npu::Spec& spec, const Network& network, Schedule& schedule);
+std::vector<size_t> place(const npu::Spec& spec, const Network& network, Schedule& schedule);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -9,7 +9,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/quoted.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 // A line: words, a name in quotation marks, and key=value.
@@ -75,7 +75,7 @@ std::vector<Line> lines_of(std::string_view source) {
 
 class Reader {
  public:
-  Reader(const hetnn::npu::Spec& spec, const Network& network) : spec_(spec), network_(network) {
+  Reader(const npu::Spec& spec, const Network& network) : spec_(spec), network_(network) {
     for (size_t k = 0; k < network.layers().size(); ++k) layers_[std::string(network.layers()[k].node().name())] = k;
     for (size_t k = 0; k < network.storages().size(); ++k) {
       if (!network.storages()[k].is_constant) storages_[std::string(network.storages()[k].value->name())] = k;
@@ -306,7 +306,7 @@ class Reader {
     }
   }
 
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   const Network& network_;
   std::map<std::string, size_t, std::less<>> layers_, storages_, frames_;
   std::vector<std::unique_ptr<Line>> group_lines_;
@@ -347,8 +347,8 @@ std::string schedule_text(const Network& network, const Schedule& schedule) {
   return out;
 }
 
-Schedule read_schedule(const hetnn::npu::Spec& spec, const Network& network, std::string_view source) {
+Schedule read_schedule(const npu::Spec& spec, const Network& network, std::string_view source) {
   return Reader(spec, network).run(source);
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -21,7 +21,7 @@
 #include "hetnn/backends/npu/schedule.h"
 #include "hetnn/npu/spec.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 std::string schedule_text(const Network& network, const Schedule& schedule);
 
@@ -31,6 +31,6 @@ std::string tile_text(const Group& group);
 /// Reads it back for the same network, with its places. Throws InvalidModel naming line, layer, figure and limit for
 /// text that is no schedule, layers that are unknown, left out or in another order, buffers that are too small or
 /// overlap, and DoesNotFit for what lies beyond the scratchpad.
-Schedule read_schedule(const hetnn::npu::Spec& spec, const Network& network, std::string_view source);
+Schedule read_schedule(const npu::Spec& spec, const Network& network, std::string_view source);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

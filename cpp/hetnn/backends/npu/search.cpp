@@ -13,11 +13,11 @@
 #include "hetnn/base/error.h"
 #include "hetnn/npu/timing.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
-using hetnn::npu::Engine;
-using hetnn::npu::Spec;
+using npu::Engine;
+using npu::Spec;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kMostCascade = 40;  // layers
@@ -26,7 +26,7 @@ constexpr int kMostInVain = 1;       // longer cascades that lead nowhere sooner
 constexpr int64_t kSteps_tried = 5;  // of a cascade, before it is steady
 constexpr double kTie = 0.1;         // of all engines' work: none hides the others' entirely
 
-double dma_cycles(const Spec& spec, const hetnn::npu::Memory& memory, double bytes, double transfers, bool store) {
+double dma_cycles(const Spec& spec, const npu::Memory& memory, double bytes, double transfers, bool store) {
   // Of several transfers on their way only the first one's latency shows.
   const int64_t latency = store ? memory.write_latency_cycles : memory.read_latency_cycles;
   return bytes / memory.rate() + (spec.dma.max_outstanding > 1 ? 0 : static_cast<double>(latency) * transfers);
@@ -285,7 +285,7 @@ class Search {
       const double bytes =
           static_cast<double>(m.bytes) / static_cast<double>(m.rows) * static_cast<double>(map.n * map.h);
       const Storage& storage = network_.storage(*m.value);
-      const hetnn::npu::Memory& memory = storage.is_constant ? spec_.constants() : spec_.dram;
+      const npu::Memory& memory = storage.is_constant ? spec_.constants() : spec_.dram;
       out.transfers.push_back({network_.frame(*m.value).storage, dma_cycles(spec_, memory, bytes, out.steps, m.store)});
     }
     return &shapes_.emplace(key, std::move(out)).first->second;
@@ -338,7 +338,7 @@ class Search {
   }
   // Rows as the engine computes them at once.
   int64_t unit_rows(int64_t rows) const {
-    const int64_t unit = spec_.mac.kind == hetnn::npu::MacKind::dot_block ? spec_.mac.block_height : 1;
+    const int64_t unit = spec_.mac.kind == npu::MacKind::dot_block ? spec_.mac.block_height : 1;
     return rows > unit ? (rows + unit - 1) / unit * unit : rows;
   }
   bool packs_whole(size_t at) const {
@@ -397,7 +397,7 @@ class Search {
     if (!tile) return std::nullopt;
     group.tile = *tile;
     int64_t bytes = 0;
-    for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+    for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
     if (bytes > budget) return std::nullopt;
     const TileCost cost = cost_of(spec_, shape, *tile);
     Cost out{.mac = cost.engine_cycles, .dma = cost.dma_cycles};
@@ -423,7 +423,8 @@ class Search {
         tile.overlaps = overlaps;
         group.tile = tile;
         int64_t bytes = 0;
-        for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+        for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group))
+          bytes += aligned(buffer.total_bytes());
         if (needed_bytes) *needed_bytes = bytes;
         if (bytes > budget) continue;
         Cost out{.vector = static_cast<double>(layer.cycles(spec_, layer.out.h) * layer.out.n)};
@@ -472,8 +473,7 @@ class Search {
         if (!at_home(*copy.from)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, false);
         if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, true);
         if (at_home(*copy.from) && at_home(*layer.output))
-          out.vector +=
-              static_cast<double>(hetnn::npu::vector_cycles(spec_, bytes / static_cast<double>(layer.elem), 1));
+          out.vector += static_cast<double>(npu::vector_cycles(spec_, bytes / static_cast<double>(layer.elem), 1));
       }
     }
     int64_t least = 1;
@@ -491,7 +491,8 @@ class Search {
       for (const bool overlaps : {true, false}) {
         group.tile.overlaps = overlaps;
         int64_t bytes = 0;
-        for (const Buffer& buffer : npu::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+        for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group))
+          bytes += aligned(buffer.total_bytes());
         if (needed_bytes) *needed_bytes = bytes;
         if (bytes <= budget) return out;
       }
@@ -623,4 +624,4 @@ int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
   return static_cast<int64_t>(std::ceil(std::max({mac, vector, moved})));
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

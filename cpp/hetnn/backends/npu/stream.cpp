@@ -6,9 +6,9 @@
 #include "hetnn/backends/npu/search.h"
 #include "hetnn/npu/timing.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
-using hetnn::npu::Instruction;
+using npu::Instruction;
 
 Schedule Streams::known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find) {
   std::vector<int64_t> outline = network.outline();
@@ -62,21 +62,21 @@ Schedule Streams::best_alone(const Network& network) {
 const Streams::Order& Streams::order_of(const std::vector<Instruction>& instructions) {
   std::vector<uint64_t> words;
   for (Instruction instruction : instructions) {
-    auto* load = std::get_if<hetnn::npu::DmaLoad>(&instruction);
-    if (load && load->region == static_cast<int64_t>(hetnn::npu::Region::weights)) load->dram_addr = 0;
-    hetnn::npu::encode(instruction, words);
+    auto* load = std::get_if<npu::DmaLoad>(&instruction);
+    if (load && load->region == static_cast<int64_t>(npu::Region::weights)) load->dram_addr = 0;
+    npu::encode(instruction, words);
   }
   {
     const std::lock_guard lock(mutex_);
     if (const auto known = orders_.find(words); known != orders_.end()) return known->second;
   }
   Order out;
-  out.order = hetnn::npu::early_transfers(spec_, instructions);
+  out.order = npu::early_transfers(spec_, instructions);
   std::vector<Instruction> early;
   early.reserve(instructions.size());
   for (const size_t k : out.order) early.push_back(instructions[k]);
-  out.ordered = hetnn::npu::ordered(early);
-  out.timing = hetnn::npu::time_stream(spec_, out.ordered.instructions);
+  out.ordered = npu::ordered(early);
+  out.timing = npu::time_stream(spec_, out.ordered.instructions);
   const std::lock_guard lock(mutex_);
   return orders_.emplace(std::move(words), std::move(out)).first->second;
 }
@@ -92,8 +92,7 @@ Stream Streams::stream(const Network& network, const Schedule& schedule, Packer&
     out.layers.resize(end, expanded.layers[from]);
     // Behind its waits stands the instruction, with the addresses of this time.
     for (size_t at = begin; at < end; ++at) {
-      if (engine_of(out.instructions[at]) != hetnn::npu::Engine::none)
-        out.instructions[at] = expanded.instructions[from];
+      if (engine_of(out.instructions[at]) != npu::Engine::none) out.instructions[at] = expanded.instructions[from];
     }
   }
   return out;
@@ -105,4 +104,4 @@ int64_t Streams::cycles(const Network& network) {
   return order_of(expand(spec_, network, first, packer).instructions).timing.cycles;
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

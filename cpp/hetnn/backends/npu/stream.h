@@ -12,11 +12,11 @@
 #include "hetnn/npu/order.h"
 #include "hetnn/npu/timing.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
 /// Instructions with tokens, and whose each is.
 struct Stream {
-  std::vector<hetnn::npu::Instruction> instructions;
+  std::vector<npu::Instruction> instructions;
   std::vector<size_t> layers;
 };
 
@@ -25,7 +25,7 @@ struct Stream {
 class Streams {
  public:
   /// `spec` outlives it.
-  explicit Streams(const hetnn::npu::Spec& spec) : spec_(spec) {}
+  explicit Streams(const npu::Spec& spec) : spec_(spec) {}
 
   /// As find_schedule; of one layer by itself the best by the clock.
   Schedule schedule(const Network& network);
@@ -41,19 +41,19 @@ class Streams {
   // An order of instructions, and the same with tokens.
   struct Order {
     std::vector<size_t> order;
-    hetnn::npu::Ordered ordered;
-    hetnn::npu::Timing timing;
+    npu::Ordered ordered;
+    npu::Timing timing;
   };
   using Schedules = std::map<std::vector<int64_t>, Schedule>;  // by outline
   Schedule known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find);
   Schedule best_alone(const Network& network);
-  const Order& order_of(const std::vector<hetnn::npu::Instruction>& instructions);
+  const Order& order_of(const std::vector<npu::Instruction>& instructions);
 
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   BestTiles tiles_{spec_};
   std::mutex mutex_;
   Schedules schedules_, first_schedules_;
   std::map<std::vector<uint64_t>, Order> orders_;  // by the words of instructions
 };
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -4,7 +4,7 @@
 
 #include "hetnn/backends/npu/schedule.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 class Cascade {
@@ -58,7 +58,7 @@ class Cascade {
  private:
   const Layer& layer(size_t k) const { return network_.layers()[group_.first + k]; }
   void add(const Event& event) { out_.events.push_back(event); }
-  bool is_home(const ir::Value& value) const { return npu::is_home(network_, homes_, value); }
+  bool is_home(const ir::Value& value) const { return scheduling::is_home(network_, homes_, value); }
   // Whether the layer's result is stored to DRAM. What is joined was stored in its parts.
   bool leaves(size_t k) const {
     const ir::Value& value = *layer(k).output;
@@ -173,4 +173,4 @@ Stripes stripes_of(const Network& network, const std::vector<Home>& homes, const
   return Cascade(network, homes, group, most_steps).run();
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

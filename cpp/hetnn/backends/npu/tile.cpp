@@ -9,7 +9,7 @@
 #include "hetnn/base/requantize.h"
 #include "hetnn/npu/timing.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 namespace {
 
 int64_t pieces(int64_t whole, int64_t piece) { return (whole + piece - 1) / piece; }
@@ -42,8 +42,8 @@ std::vector<int64_t> many_fractions(int64_t whole, int64_t unit) {
 struct Units {
   int64_t rows = 1, columns = 1, filters = 1, channels = 1;
 };
-Units units_of(const hetnn::npu::Mac& mac, const ProductShape& shape) {
-  if (mac.kind == hetnn::npu::MacKind::systolic) return {1, 1, mac.cols, mac.rows};
+Units units_of(const npu::Mac& mac, const ProductShape& shape) {
+  if (mac.kind == npu::MacKind::systolic) return {1, 1, mac.cols, mac.rows};
   const int64_t block = mac.block_height * mac.block_width * mac.block_channels;
   const int64_t pixels = shape.is_rows || shape.whole_sums ? mac.block_height * mac.block_width : 0;
   return {pixels ? pixels : mac.block_height, mac.block_width, mac.block_channels,
@@ -60,12 +60,12 @@ int64_t channels_read(const ProductShape& s, const Tile& t) {
 // Of a step, so that of tiles that are about as fast the larger are taken: instructions are fetched and ordered too.
 constexpr double kStepCycles = 32;
 
-double transfer(const hetnn::npu::Memory& memory, int64_t run_bytes, int64_t runs, bool store) {
-  return static_cast<double>(hetnn::npu::dma_cycles(memory, run_bytes, runs, store));
+double transfer(const npu::Memory& memory, int64_t run_bytes, int64_t runs, bool store) {
+  return static_cast<double>(npu::dma_cycles(memory, run_bytes, runs, store));
 }
 
 // Runs of a box of a feature map that lies in memory with all its columns and channels.
-double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, int64_t channels, int64_t all_columns,
+double box_cycles(const npu::Spec& spec, int64_t rows, int64_t columns, int64_t channels, int64_t all_columns,
                   int64_t all_channels, int64_t elem, bool store) {
   if (channels < all_channels) return transfer(spec.dram, channels * elem, rows * columns, store);
   if (columns < all_columns) return transfer(spec.dram, columns * channels * elem, rows, store);
@@ -74,7 +74,7 @@ double box_cycles(const hetnn::npu::Spec& spec, int64_t rows, int64_t columns, i
 
 class Search {
  public:
-  Search(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes, bool alone = false)
+  Search(const npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes, bool alone = false)
       : spec_(spec),
         shape_(shape),
         budget_bytes_(budget_bytes),
@@ -203,7 +203,7 @@ class Search {
                                                          w[1].most_elements(t.columns, shape_.in_w), channels,
                                                          shape_.in_w, shape_.in_c, elem_, false);
     const int64_t depth = shape_.groups == 1 ? t.channels : channels_of_group(shape_);
-    const hetnn::npu::Memory& constants = spec_.constants();
+    const npu::Memory& constants = spec_.constants();
     double weights = shape_.weights_stay ? 0
                                          : transfer(shape_.weights_differ ? spec_.dram : constants,
                                                     taps * depth * t.filters * elem_, 1, false);
@@ -248,27 +248,27 @@ class Search {
                                   : shape_.adds ? 2 * elem_
                                                 : elem_);
     return std::max(engine_of(t, rows, depth),
-                    static_cast<double>(hetnn::npu::scratchpad_cycles(spec_, static_cast<double>(bytes))));
+                    static_cast<double>(npu::scratchpad_cycles(spec_, static_cast<double>(bytes))));
   }
 
  private:
   double engine_of(const Tile& t, int64_t rows, int64_t depth) const {
     if (shape_.whole_sums)
-      return static_cast<double>(hetnn::npu::mac_cycles(
+      return static_cast<double>(npu::mac_cycles(
           spec_, {.dtype = shape_.dtype, .out_w = rows, .in_c = depth, .out_c = t.filters, .is_rows = true}));
     Picture picture{rows, t.columns};
     if (shape_.is_rows) picture = picture_of(spec_, shape_, rows, t.filters, depth);
     const int64_t groups = shape_.groups == 1 ? 1 : t.filters / filters_of_group(shape_);
-    return static_cast<double>(hetnn::npu::mac_cycles(spec_, {.dtype = shape_.dtype,
-                                                              .out_h = picture.rows,
-                                                              .out_w = picture.columns,
-                                                              .in_c = depth,
-                                                              .out_c = t.filters / groups,
-                                                              .kernel = ops::taps_of(shape_.window),
-                                                              .groups = groups}));
+    return static_cast<double>(npu::mac_cycles(spec_, {.dtype = shape_.dtype,
+                                                       .out_h = picture.rows,
+                                                       .out_w = picture.columns,
+                                                       .in_c = depth,
+                                                       .out_c = t.filters / groups,
+                                                       .kernel = ops::taps_of(shape_.window),
+                                                       .groups = groups}));
   }
 
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   const ProductShape& shape_;
   const int64_t budget_bytes_;
   const bool alone_;
@@ -283,7 +283,7 @@ class Search {
 
 }  // namespace
 
-bool accumulates(const hetnn::npu::Spec& spec, int64_t sums) {
+bool accumulates(const npu::Spec& spec, int64_t sums) {
   return spec.mac.accumulator_bytes == 0 || sums * kSumBytes <= spec.mac.accumulator_bytes;
 }
 
@@ -314,13 +314,12 @@ TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
   return out;
 }
 
-Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters,
-                   int64_t channels) {
+Picture picture_of(const npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters, int64_t channels) {
   Picture best{count, 1};
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t columns = 1; columns <= std::min<int64_t>(count, 64); ++columns) {
     if (count % columns != 0) continue;
-    const int64_t cycles = hetnn::npu::mac_cycles(
+    const int64_t cycles = npu::mac_cycles(
         spec, {.dtype = shape.dtype, .out_h = count / columns, .out_w = columns, .in_c = channels, .out_c = filters});
     if (cycles < least) {
       least = cycles;
@@ -362,19 +361,18 @@ BestTiles::Found BestTiles::find(const ProductShape& shape, int64_t budget_bytes
   return found_.emplace(std::move(key), out).first->second;
 }
 
-std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
-                             size_t count) {
+std::vector<Tile> good_tiles(const npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes, size_t count) {
   return Search(spec, shape, budget_bytes, /*alone=*/true).run(count);
 }
 
-TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile) {
+TileCost cost_of(const npu::Spec& spec, const ProductShape& shape, const Tile& tile) {
   return Search(spec, shape, 0).cost(tile);
 }
 
-int64_t cycles_of_rows(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t rows) {
+int64_t cycles_of_rows(const npu::Spec& spec, const ProductShape& shape, int64_t rows) {
   const Tile tile{.rows = rows, .columns = shape.out_w, .filters = shape.out_c, .channels = shape.in_c};
   return static_cast<int64_t>(
       Search(spec, shape, 0).work_of(tile, rows, shape.groups == 1 ? shape.in_c : channels_of_group(shape)));
 }
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -12,9 +12,9 @@
 #include "hetnn/npu/spec.h"
 #include "hetnn/ops/window.h"
 
-namespace hetnn::backends::npu {
+namespace hetnn::backends::scheduling {
 
-using hetnn::npu::kSumBytes;
+using npu::kSumBytes;
 /// Bytes of a factor between scales, multiplier and shift; of a table, an entry for each value of i8.
 inline constexpr int64_t kFactorBytes = 8, kTableBytes = 256;
 
@@ -32,7 +32,7 @@ struct Span {
 Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size);
 
 /// Whether so many sums have room in the accumulators at once.
-bool accumulates(const hetnn::npu::Spec& spec, int64_t sums);
+bool accumulates(const npu::Spec& spec, int64_t sums);
 
 /// A layer of products: batch entries, output rows and columns, channels and filters of all groups.
 struct ProductShape {
@@ -68,8 +68,7 @@ TileBuffers buffers_of(const ProductShape& shape, const Tile& tile);
 struct Picture {
   int64_t rows, columns;
 };
-Picture picture_of(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters,
-                   int64_t channels);
+Picture picture_of(const npu::Spec& spec, const ProductShape& shape, int64_t count, int64_t filters, int64_t channels);
 
 /// What a layer takes of the engines side by side, and what it moves.
 struct TileCost {
@@ -81,7 +80,7 @@ struct TileCost {
 };
 /// The share of them that is taken for seen.
 inline constexpr double kEdgesSeen = 0.5;
-TileCost cost_of(const hetnn::npu::Spec& spec, const ProductShape& shape, const Tile& tile);
+TileCost cost_of(const npu::Spec& spec, const ProductShape& shape, const Tile& tile);
 
 /// Finds tiles for one machine, each once: networks have layers of one shape again and again. Callable from several
 /// threads.
@@ -92,7 +91,7 @@ class BestTiles {
     int64_t needed_bytes = 0;  // of the smallest tile
   };
   /// `spec` outlives it.
-  explicit BestTiles(const hetnn::npu::Spec& spec) : spec_(spec) {}
+  explicit BestTiles(const npu::Spec& spec) : spec_(spec) {}
 
   /// The tile that takes least of those tried within `budget_bytes` of scratchpad; none where the smallest does not
   /// fit. Sums of floats are split only where nothing else fits, as their order decides the last bits. `packed`: its
@@ -100,16 +99,15 @@ class BestTiles {
   Found find(const ProductShape& shape, int64_t budget_bytes, const Tile* packed = nullptr);
 
  private:
-  const hetnn::npu::Spec& spec_;
+  const npu::Spec& spec_;
   std::mutex mutex_;
   std::map<std::vector<int64_t>, Found> found_;  // by all figures that are asked with
 };
 
 /// The tiles that take least of a layer by itself, the best first, of many more tried.
-std::vector<Tile> good_tiles(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes,
-                             size_t count);
+std::vector<Tile> good_tiles(const npu::Spec& spec, const ProductShape& shape, int64_t budget_bytes, size_t count);
 
 /// Engine cycles of some rows of the result at full width, with all filters and channels.
-int64_t cycles_of_rows(const hetnn::npu::Spec& spec, const ProductShape& shape, int64_t rows);
+int64_t cycles_of_rows(const npu::Spec& spec, const ProductShape& shape, int64_t rows);
 
-}  // namespace hetnn::backends::npu
+}  // namespace hetnn::backends::scheduling

@@ -1,6 +1,7 @@
 // The data sheet of an NPU: sizes, rates, operators and numerics, read from JSON.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,7 +64,9 @@ struct Vector {
 };
 
 struct Numerics {
-  Rounding rounding = Rounding::double_rounding;  // of int8 requantization
+  /// Of int8 requantization: those that the engines know, the first where a model states none.
+  std::vector<Rounding> roundings = {Rounding::double_rounding};
+  bool rounds(Rounding as) const { return std::find(roundings.begin(), roundings.end(), as) != roundings.end(); }
   std::string accumulate = "f32";                 // of f16 and f32
   std::string order = "kernel_channel";           // sums run over kernel row, kernel column, input channel
 };

@@ -128,12 +128,12 @@ const Fields<Spec>& launch_fields() {
 
 const Fields<Numerics>& numerics_fields() {
   static const Fields<Numerics> fields = {
-      {"rounding", &Numerics::rounding, json::one_of<Rounding>([] {
+      {"rounding", &Numerics::roundings, json::one_or_more(json::one_of<Rounding>([] {
          std::vector<std::pair<std::string_view, Rounding>> choices;
          for (const auto& [rounding, name] : kRoundings) choices.emplace_back(name, rounding);
          return choices;
-       }()),
-       "rounding of int8 requantization", kOptional},
+       }())),
+       "how int8 is requantized: one, or those that the engines know, the first where a model states none", kOptional},
       {"acc", &Numerics::accumulate, json::one_of<std::string>({{"f32", "f32"}}), "accumulator of f16 and f32",
        kOptional},
       {"order", &Numerics::order, json::one_of<std::string>({{"kernel_channel", "kernel_channel"}}),

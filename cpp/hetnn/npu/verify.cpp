@@ -60,6 +60,13 @@ class Verifier {
           integers ? "dtype is f32, f16 or i8" : "dtype is f32 or f16");
   }
   static bool is_i8(int64_t dtype) { return static_cast<DType>(dtype) == DType::i8; }
+  template <typename I>
+  void check_rounding(const I& i) const {
+    if (!is_i8(i.dtype)) return;
+    check(i.rounding < static_cast<int64_t>(std::size(kRoundings)) &&
+              spec_.numerics.rounds(static_cast<Rounding>(i.rounding)),
+          "its engine knows the rounding");
+  }
 
   void reach(const Access& access) {
     check(access.end() <= spec_.scratchpad().bytes,
@@ -135,6 +142,7 @@ class Verifier {
 
   void verify(const Conv2d& i) {
     check_dtype(i.dtype);
+    check_rounding(i);
     check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
     for (const int64_t each :
          {i.groups, i.in_c, i.out_c, i.kernel_h, i.kernel_w, i.stride_h, i.stride_w, i.dilation_h, i.dilation_w})
@@ -151,6 +159,7 @@ class Verifier {
 
   void verify(const Matmul& i) {
     check_dtype(i.dtype);
+    check_rounding(i);
     check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
     for (const int64_t each : {i.m, i.k, i.n}) check_positive(each, "every count");
     const Wide elem = bytes_of(i.dtype);
@@ -168,6 +177,7 @@ class Verifier {
   }
   void verify(const Elementwise& i) {
     check_dtype(i.dtype);
+    check_rounding(i);
     check_at_most(i.op, static_cast<int64_t>(ElementwiseOp::min), "op");
     check_at_most(i.act, static_cast<int64_t>(Act::clamp), "act");
     const Wide elem = bytes_of(i.dtype);

@@ -121,12 +121,12 @@ void Machine::write(int64_t addr, int64_t dtype, int64_t count, const T* from) {
   }
 }
 
-std::vector<Requant> Machine::read_factors(int64_t addr, int64_t count) {
+std::vector<Requant> Machine::read_factors(int64_t addr, int64_t count, int64_t rounding) {
   std::vector<Requant> out(static_cast<size_t>(count));
   if (count == 0) return out;
   std::memcpy(out.data(), written(addr, count * static_cast<int64_t>(sizeof(Requant))), out.size() * sizeof(Requant));
   for (const Requant& factor : out) {
-    if (!is_sound(factor, spec_.numerics.rounding))
+    if (!is_sound(factor, static_cast<Rounding>(rounding)))
       fail(text("reads the factor ", factor.multiplier, " * 2^", factor.shift, ", which is none"));
   }
   return out;
@@ -149,10 +149,10 @@ void Machine::convolve(const Conv2d& i) {
   if (i.has_bias) read<T>(i.bias_addr, sum_dtype<T>(), filters, bias.data());
   std::vector<Requant> factors;
   std::vector<Requant> add_factors;
-  if (kInteger<T> && !i.store_acc) factors = read_factors(i.quant_addr, filters);
-  if (kInteger<T> && !i.store_acc && i.has_addend) add_factors = read_factors(i.add_quant_addr, 3);
+  if (kInteger<T> && !i.store_acc) factors = read_factors(i.quant_addr, filters, i.rounding);
+  if (kInteger<T> && !i.store_acc && i.has_addend) add_factors = read_factors(i.add_quant_addr, 3, i.rounding);
   const auto at_common_scale = [&](int32_t value, const Requant& factor) {
-    return requantize(value * (1 << kElementwiseBits), factor, spec_.numerics.rounding);
+    return requantize(value * (1 << kElementwiseBits), factor, static_cast<Rounding>(i.rounding));
   };
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   std::vector<T> sums(static_cast<size_t>(filters)), addend(static_cast<size_t>(filters));
@@ -195,11 +195,11 @@ void Machine::convolve(const Conv2d& i) {
         T value = sums[f] + bias[f];
         if constexpr (kInteger<T>) {
           const int64_t zero = i.has_addend ? i.sum_zero : i.out_zero;
-          value = to_i8(int64_t{requantize(value, factors[f], spec_.numerics.rounding)} + zero);
+          value = to_i8(int64_t{requantize(value, factors[f], static_cast<Rounding>(i.rounding))} + zero);
           if (i.has_addend) {
             const int32_t a = at_common_scale(static_cast<int32_t>(value - zero), add_factors[0]),
                           b = at_common_scale(addend[f], add_factors[1]);
-            value = to_i8(int64_t{requantize(a + b, add_factors[2], spec_.numerics.rounding)} + i.out_zero);
+            value = to_i8(int64_t{requantize(a + b, add_factors[2], static_cast<Rounding>(i.rounding))} + i.out_zero);
           }
         } else if (i.has_addend) {
           value += addend[f];
@@ -217,7 +217,7 @@ void Machine::multiply(const Matmul& i) {
   const std::vector<T> b = read_rows<T>(i.b_addr, i.dtype, i.transpose_b ? i.n : i.k, i.b_pitch,
                                         i.transpose_b ? i.k : i.n, static_cast<int32_t>(i.b_zero));
   std::vector<Requant> factors;
-  if (kInteger<T>) factors = read_factors(i.quant_addr, i.n);
+  if (kInteger<T>) factors = read_factors(i.quant_addr, i.n, i.rounding);
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   const int64_t over_k = i.transpose_b ? 1 : i.n, over_n = i.transpose_b ? i.k : 1;
   std::vector<T> row(static_cast<size_t>(i.n)), addend(row.size());
@@ -232,7 +232,7 @@ void Machine::multiply(const Matmul& i) {
     for (size_t n = 0; n < row.size(); ++n) {
       T value = row[n];
       if constexpr (kInteger<T>) {
-        value = to_i8(int64_t{requantize(value, factors[n], spec_.numerics.rounding)} + i.out_zero);
+        value = to_i8(int64_t{requantize(value, factors[n], static_cast<Rounding>(i.rounding))} + i.out_zero);
       } else if (i.has_addend) {
         value += addend[n];
       }
@@ -247,7 +247,7 @@ void Machine::combine(const Elementwise& i) {
   const auto op = static_cast<ElementwiseOp>(i.op);
   std::vector<T> a(static_cast<size_t>(i.channels)), b(a.size());
   std::vector<Requant> factors;
-  if (kInteger<T>) factors = read_factors(i.quant_addr, 3);
+  if (kInteger<T>) factors = read_factors(i.quant_addr, 3, i.rounding);
   const T sa = kInteger<T> ? T(1) : static_cast<T>(float_of_bits(i.scale_a));
   const T sb = kInteger<T> ? T(1) : static_cast<T>(float_of_bits(i.scale_b));
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
@@ -259,8 +259,8 @@ void Machine::combine(const Elementwise& i) {
       T x = sa * a[c], y = sb * b[c];
       if constexpr (kInteger<T>) {
         if (op != ElementwiseOp::mul) {
-          x = requantize(x * (1 << kElementwiseBits), factors[0], spec_.numerics.rounding);
-          y = requantize(y * (1 << kElementwiseBits), factors[1], spec_.numerics.rounding);
+          x = requantize(x * (1 << kElementwiseBits), factors[0], static_cast<Rounding>(i.rounding));
+          y = requantize(y * (1 << kElementwiseBits), factors[1], static_cast<Rounding>(i.rounding));
         }
       }
       T value = 0;
@@ -282,7 +282,7 @@ void Machine::combine(const Elementwise& i) {
           break;
       }
       if constexpr (kInteger<T>)
-        value = to_i8(int64_t{requantize(value, factors[2], spec_.numerics.rounding)} + i.out_zero);
+        value = to_i8(int64_t{requantize(value, factors[2], static_cast<Rounding>(i.rounding))} + i.out_zero);
       a[c] = leave(value);
     }
     write<T>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, a.data());

@@ -70,7 +70,7 @@ class Machine {
   /// The reverse: f16 rounded to nearest even, i8 saturated.
   template <typename T>
   void write(int64_t addr, int64_t dtype, int64_t count, const T* from);
-  std::vector<Requant> read_factors(int64_t addr, int64_t count);
+  std::vector<Requant> read_factors(int64_t addr, int64_t count, int64_t rounding);
   template <typename T>
   void convolve(const npu::Conv2d& i);
   template <typename T>

@@ -2,9 +2,10 @@
 
     python tests/python/fuzz/fuzz_tflite_networks.py [--models 2000 | --seconds 60] [--seed 0] [--only SEED:INDEX]
 
-A network has convolutions, elementwise layers, joints, pools, means, rescalings and functions in any order; each draws
-its own layers, scales, values and scratchpad. A finding is a value that differs by one step, and a layer that runs on
-the CPU; but means do, as LiteRT rounds them by a factor that an NPU's words do not hold.
+A network has convolutions, elementwise layers, joints, pools, means, rescalings and functions in any order, and perhaps
+a linear layer behind them; each draws its own layers, scales, values and scratchpad. A finding is a value that differs
+by one step, and a layer that runs on the CPU; but means do, as LiteRT rounds them by a factor that an NPU's words do not
+hold.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from npu.programs import target  # noqa: E402
 def sheet(kib: int) -> dict[str, Any]:
     spec = target(("sub", "mul", "maximum", "minimum", "clamp", "lookup"), sram={"bytes": kib << 10})
     spec["ops"]["lookup"] = {"dtypes": ["i8"], "max_rank": 4}
-    spec["numerics"] = {"rounding": "double"}
+    spec["numerics"] = {"rounding": ["double", "single"]}
     return spec
 
 
@@ -43,6 +44,8 @@ class Net:
         self.values = [(self.graph.input(x), x)]
         for _ in range(d.integer(2, 8)):
             d.choice(LAYERS)(self)
+        if d.coin():
+            _dense(self)
         self.graph.outputs = [self.values[-1][0]]
 
     def pick(self) -> tuple[int, Told]:
@@ -155,6 +158,19 @@ def _function(net: Net) -> None:
     quant = {"LOGISTIC": Quant(1 / 256, -128), "TANH": Quant(1 / 128, 0)}.get(name, d.like(x).quant)
     how = options("LeakyRelu", Alpha=d.choice([0.3, 0.01, 1.5])) if name == "LEAKY_RELU" else None
     net.put(name, [place], Told(x.shape, "i8", quant=quant), how)
+
+
+def _dense(net: Net) -> None:
+    """All of an image to each filter, as at a classifier's end; LiteRT rounds its sums once."""
+    (place, x), d = net.values[-1], net.d
+    length, many = int(np.prod(x.shape[1:])), d.integer(1, 12)
+    flat = Told([x.shape[0], length], "i8", quant=x.quant)
+    net.put("RESHAPE", [place, net.constant(constant(flat.shape, "i32"))], flat, options("Reshape", NewShape=flat.shape))
+    weights = d.weights([many, length], 0 if d.coin() else None)
+    y = _sums(net, flat, weights, [x.shape[0], many], length)
+    how = options("FullyConnected", FusedActivationFunction=d.choice([0, 0, 1, 3]))
+    biases = net.constant(d.biases(flat, weights, many))
+    net.put("FULLY_CONNECTED", [net.values[-1][0], net.constant(weights), biases], y, how)
 
 
 LAYERS: list[Callable[[Net], None]] = [

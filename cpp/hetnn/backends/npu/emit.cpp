@@ -9,6 +9,11 @@ using npu::Instruction;
 
 namespace {
 
+// Floats have no factors.
+int64_t rounding_field(const Layer& l, const npu::Spec& spec) {
+  return l.dtype == DType::i8 ? static_cast<int64_t>(l.rounding(spec)) : 0;
+}
+
 // Rows of one pixel may be laid out as the picture that the engine computes fastest.
 Instruction convolution(const npu::Spec& spec, const Layer& l, const Piece& p, const Operands& o) {
   const ProductShape& s = l.product;
@@ -33,6 +38,7 @@ Instruction convolution(const npu::Spec& spec, const Layer& l, const Piece& p, c
                      .out_zero = zero_of(*l.output),
                      .sum_zero = adds ? zero_of(*l.node().output()) : 0,
                      .add_zero = adds ? zero_of(*l.addend()) : 0,
+                     .rounding = rounding_field(l, spec),
                      .groups = groups,
                      .in_addr = in.addr,
                      .in_h = read.rows,
@@ -72,7 +78,7 @@ Instruction convolution(const npu::Spec& spec, const Layer& l, const Piece& p, c
                      .clamp_hi = l.epilogue.clamp_hi};
 }
 
-Instruction matrices(const Layer& l, const Piece& p, const Operands& o) {
+Instruction matrices(const npu::Spec& spec, const Layer& l, const Piece& p, const Operands& o) {
   return npu::Matmul{.dtype = static_cast<int64_t>(l.dtype),
                      .act = static_cast<int64_t>(l.epilogue.act),
                      .a_zero = zero_of(*l.inputs[0]),
@@ -81,6 +87,7 @@ Instruction matrices(const Layer& l, const Piece& p, const Operands& o) {
                      .m = p.rows,
                      .k = l.product.in_c,
                      .n = p.filters,
+                     .rounding = rounding_field(l, spec),
                      .a_addr = o.in.addr,
                      .a_pitch = o.in.row_pitch,
                      .b_addr = o.parameters,
@@ -133,7 +140,7 @@ Instruction pool(const Layer& l, const Piece& p, const Operands& o) {
 }
 
 // Pixels one after another; where one of the maps wraps, so many rows at a time.
-std::vector<Instruction> elementwise(const Layer& l, const Piece& p, const Operands& o) {
+std::vector<Instruction> elementwise(const npu::Spec& spec, const Layer& l, const Piece& p, const Operands& o) {
   std::vector<int64_t> cuts = {0, p.rows};
   for (const View* view : {&o.in, &o.out, &o.addend}) {
     if (view->wrap_row > 0 && view->wrap_row < p.rows) cuts.push_back(view->wrap_row);
@@ -171,6 +178,7 @@ std::vector<Instruction> elementwise(const Layer& l, const Piece& p, const Opera
                                    .a_zero = zero_of(*l.inputs[0]),
                                    .b_zero = zero_of(b),
                                    .out_zero = zero_of(*l.node().output()),
+                                   .rounding = rounding_field(l, spec),
                                    .rows = pixels,
                                    .channels = p.filters,
                                    .a_addr = address(o.in, row),
@@ -196,11 +204,11 @@ std::vector<Instruction> instructions_of(const npu::Spec& spec, const Layer& lay
     case Form::product:
       return {convolution(spec, layer, piece, operands)};
     case Form::matrices:
-      return {matrices(layer, piece, operands)};
+      return {matrices(spec, layer, piece, operands)};
     case Form::pool:
       return {pool(layer, piece, operands)};
     default:
-      return elementwise(layer, piece, operands);
+      return elementwise(spec, layer, piece, operands);
   }
 }
 

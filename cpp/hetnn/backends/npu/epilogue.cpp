@@ -52,7 +52,12 @@ const ir::Value* addend_to(const ir::Value& value, const ir::Node& node, const i
   const auto quantized = [&](const ir::Value& each) {
     return each.dtype() == DType::i8 && each.type().quant && each.shape() == value.shape();
   };
-  const bool convolution = anchor.op().primitive == ops::Primitive::convolution;
+  // One instruction rounds one way.
+  const auto stated = [](const ir::Node& each) {
+    const auto at = each.attrs().find(ops::kQuantRounding);
+    return at == each.attrs().end() ? std::string() : std::get<std::string>(at->second);
+  };
+  const bool convolution = anchor.op().primitive == ops::Primitive::convolution && stated(anchor) == stated(node);
   return convolution && quantized(*other) && quantized(*node.output()) ? other : nullptr;
 }
 

@@ -256,6 +256,12 @@ int64_t Layer::cycles(const npu::Spec& spec, int64_t rows) const {
   return 0;
 }
 
+Rounding Layer::rounding(const npu::Spec& spec) const {
+  const auto stated = node().attrs().find(ops::kQuantRounding);
+  if (stated == node().attrs().end()) return spec.numerics.roundings.front();
+  return rounding_named(std::get<std::string>(stated->second)).value();
+}
+
 Parameters Layer::parameters() const {
   const bool quantized = dtype == DType::i8;
   Parameters kept;

@@ -79,6 +79,8 @@ struct Layer {
   Span rows_read(size_t input, int64_t first, int64_t count) const;
   /// Cycles of its engine for so many rows of the result, at full width.
   int64_t cycles(const npu::Spec& spec, int64_t rows) const;
+  /// How its factors round: as the model states, else as the machine does by itself.
+  Rounding rounding(const npu::Spec& spec) const;
   /// With all filters and channels at once.
   Parameters parameters() const;
   /// The addend among the inputs.

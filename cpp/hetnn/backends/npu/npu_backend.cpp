@@ -73,10 +73,13 @@ class NpuBackend final : public Backend {
     };
     if (stated != node.attrs().end() && scales()) {
       const std::string& asked = std::get<std::string>(stated->second);
-      const auto* own =
-          std::ranges::find(kRoundings, spec_.numerics.rounding, [](const auto& each) { return each.first; });
-      if (own->second != asked)
-        out.reasons.push_back({text(node.op().name, "_rounding"), asked, std::string(own->second),
+      std::string known;
+      for (const auto& [rounding, called] : kRoundings) {
+        if (spec_.numerics.rounds(rounding)) known += text(known.empty() ? "" : ", ", called);
+      }
+      const std::optional<Rounding> rounding = rounding_named(asked);
+      if (!rounding || !spec_.numerics.rounds(*rounding))
+        out.reasons.push_back({text(node.op().name, "_rounding"), asked, known,
                                text(name(), " would round the layer's integers otherwise than the model states")});
     }
     if (!out.ok()) return out;

@@ -82,11 +82,11 @@ bool scales_steps(const Layer& layer) {
 }
 
 int64_t Packer::factors(const Layer& layer, std::span<const double> reals, bool of_steps) {
+  const Rounding rounding = layer.rounding(spec_);
   std::vector<int32_t> words;
   try {
     for (double real : reals) {
-      const Requant factor =
-          of_steps ? requant_of_steps(real, spec_.numerics.rounding) : requant_of(real, spec_.numerics.rounding);
+      const Requant factor = of_steps ? requant_of_steps(real, rounding) : requant_of(real, rounding);
       words.insert(words.end(), {factor.multiplier, factor.shift});
     }
   } catch (const InvalidModel& error) {

@@ -137,7 +137,8 @@ struct Variant {
   LayoutWish layout = LayoutWish::same;
   bool integers = false;  // computes with the integers of quantized i8 themselves; the others do not know their scales
   bool takes_steps = false;
-  WeightTest is_weight = nullptr;  // null: no input is packed
+  bool (*is_table)(int input) = nullptr;  // inputs that are constants, since only the compiler checks all of them
+  WeightTest is_weight = nullptr;         // null: no input is packed
   PackFunction pack = nullptr;
   PackedBytes packed_bytes = nullptr;
   ChooseFunction choose = nullptr;  // null: nothing to choose

@@ -4,8 +4,8 @@
 
 A network has convolutions, elementwise layers, joints, pools, means, rescalings and functions in any order, and perhaps
 a linear layer behind them; each draws its own layers, scales, values and scratchpad. A finding is a value that differs
-by one step, and a layer that runs on the CPU; but means do, as LiteRT rounds them by a factor that an NPU's words do not
-hold.
+by one step, and a layer that runs on the CPU; but means do, as LiteRT rounds them by a factor that an NPU's words do
+not hold.
 """
 
 from __future__ import annotations
@@ -165,7 +165,9 @@ def _dense(net: Net) -> None:
     (place, x), d = net.values[-1], net.d
     length, many = int(np.prod(x.shape[1:])), d.integer(1, 12)
     flat = Told([x.shape[0], length], "i8", quant=x.quant)
-    net.put("RESHAPE", [place, net.constant(constant(flat.shape, "i32"))], flat, options("Reshape", NewShape=flat.shape))
+    net.put(
+        "RESHAPE", [place, net.constant(constant(flat.shape, "i32"))], flat, options("Reshape", NewShape=flat.shape)
+    )
     weights = d.weights([many, length], 0 if d.coin() else None)
     y = _sums(net, flat, weights, [x.shape[0], many], length)
     how = options("FullyConnected", FusedActivationFunction=d.choice([0, 0, 1, 3]))

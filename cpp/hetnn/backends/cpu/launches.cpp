@@ -121,6 +121,9 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   try {
     ConcreteLaunch concrete(alone, {}, bindings);
     concrete.steps = std::move(steps);
+    for (size_t k = 0; variant->is_table && k < alone.inputs.size(); ++k) {
+      if (alone.inputs[k] && variant->is_table(static_cast<int>(k)) && !is_constant(*alone.inputs[k])) return nullptr;
+    }
     for (size_t k = 0; variant->is_weight && k < alone.inputs.size(); ++k) {
       const int at = concrete.position(k);
       if (at < 0 || !variant->is_weight(concrete.call(), at)) continue;

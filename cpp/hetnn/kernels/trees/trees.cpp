@@ -102,7 +102,8 @@ std::span<const Variant> trees_variants() {
                                            .op = "tree_ensemble",
                                            .speed = "reduce",
                                            .create = make_tree_ensemble,
-                                           .layout = LayoutWish::plain}};
+                                           .layout = LayoutWish::plain,
+                                           .is_table = [](int input) { return input > 0; }}};
   return kVariants;
 }
 

@@ -140,9 +140,9 @@ condition is known, then it is a loop. Sparse constants are made dense. Custom o
 Integers are [quantized types](numerics.md), layers of them name LiteRT's rounding, functions of one value of i8 or i16
 are tables by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit. So are an NPU's, which
 is given no layer whose rounding its engines do not know: linear layers, whose product LiteRT rounds once (`single`),
-stay on the general processor where an NPU only rounds twice. `MAXIMUM`, `MINIMUM`, `FLOOR_DIV` and `FLOOR_MOD` take the file's
-integers whatever they stand for, as LiteRT does. What no integer form is for is computed on the reals and rounded once
-(normalizations, products along axes, quotients). `make sweep-files` runs files of packages beside LiteRT, `make
+stay on the general processor where an NPU only rounds twice. `MAXIMUM`, `MINIMUM`, `FLOOR_DIV` and `FLOOR_MOD` take the
+file's integers whatever they stand for, as LiteRT does. What no integer form is for is computed on the reals and rounded
+once (normalizations, products along axes, quotients). `make sweep-files` runs files of packages beside LiteRT, `make
 fuzz-tflite-layers` random layers.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.

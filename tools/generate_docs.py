@@ -142,8 +142,8 @@ are tables by LiteRT's own formulas: results are those of LiteRT's reference ker
 is given no layer whose rounding its engines do not know: linear layers, whose product LiteRT rounds once (`single`),
 stay on the general processor where an NPU only rounds twice. `MAXIMUM`, `MINIMUM`, `FLOOR_DIV` and `FLOOR_MOD` take the
 file's integers whatever they stand for, as LiteRT does. What no integer form is for is computed on the reals and
-rounded once (normalizations, products along axes, quotients). `make sweep-files` runs files of packages beside LiteRT, `make
-fuzz-tflite-layers` random layers.
+rounded once (normalizations, products along axes, quotients). `make sweep-files` runs files of packages beside LiteRT,
+`make fuzz-tflite-layers` random layers.
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

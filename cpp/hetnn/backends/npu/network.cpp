@@ -16,7 +16,7 @@ using ops::Primitive;
 
 namespace {
 
-Form form_of(const ir::Node& node) {
+std::optional<Form> form_of(const ir::Node& node) {
   switch (node.op().primitive) {
     case Primitive::none:
       break;
@@ -44,7 +44,7 @@ Form form_of(const ir::Node& node) {
     case Primitive::rearrange:
       return Form::rearrange;
   }
-  throw Unsupported(text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, "."));
+  return std::nullopt;
 }
 
 ElementwiseOp pair_op(Primitive primitive) {
@@ -62,53 +62,55 @@ ElementwiseOp pair_op(Primitive primitive) {
   }
 }
 
-// Unsupported unless the result is quantized as the inputs are.
-void demand_one_scale(const ir::Node& node) {
+// Each says why not; nothing where all is well.
+
+// The result is quantized as the inputs are.
+std::string why_other_scale(const ir::Node& node) {
   for (const ir::Value* input : node.inputs()) {
     if (input->type().quant == node.output()->type().quant) continue;
-    throw Unsupported(text(ir::describe(node), ": the result must have the scale of '", input->name(), "', ",
-                           ops::to_string(input->type()), "; got ", ops::to_string(node.output()->type()), "."));
+    return text(ir::describe(node), ": the result must have the scale of '", input->name(), "', ",
+                ops::to_string(input->type()), "; got ", ops::to_string(node.output()->type()), ".");
   }
+  return {};
 }
 
-void demand_engine_type(const ir::Node& node) {
+std::string why_no_engine(const ir::Node& node) {
   const ops::Type& type = node.output()->type();
-  if (type.dtype == DType::f32 || type.dtype == DType::f16 || (type.dtype == DType::i8 && type.quant)) return;
-  throw Unsupported(text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
-                         ops::to_string(type), "."));
+  if (type.dtype == DType::f32 || type.dtype == DType::f16 || (type.dtype == DType::i8 && type.quant)) return {};
+  return text(ir::describe(node), ": the NPU's engines compute f32, f16 and quantized i8; the result is ",
+              ops::to_string(type), ".");
 }
 
 // Of nothing there are no tiles; what is joined may have parts without elements.
-void demand_elements(const ir::Node& node, const Bindings& bindings) {
+std::string why_nothing(const ir::Node& node, const Bindings& bindings) {
   for (const ir::Value* value : node.inputs()) {
     if (value && map_of(*value, bindings).elems() == 0 && node.op().primitive != Primitive::concat)
-      throw Unsupported(text(ir::describe(node), ": '", value->name(), "' is empty, ", to_string(value->shape()),
-                             "; the NPU's instructions compute one element at least."));
+      return text(ir::describe(node), ": '", value->name(), "' is empty, ", to_string(value->shape()),
+                  "; the NPU's instructions compute one element at least.");
   }
+  return {};
 }
 
 // A linear layer is a 1x1 convolution over rows of one pixel.
-void describe_convolution(Layer& layer) {
+std::string describe_convolution(Layer& layer) {
   const ir::Node& node = layer.node();
   const Tensor* weight = node.constant_input(1);
   if (!weight)
-    throw Unsupported(
-        text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling."));
+    return text(ir::describe(node), ": its weight is computed at run time; the NPU packs weights when compiling.");
   if (node.input(2) && !node.constant_input(2))
-    throw Unsupported(
-        text(ir::describe(node), ": its bias is computed at run time; the NPU keeps biases with the weights."));
+    return text(ir::describe(node), ": its bias is computed at run time; the NPU keeps biases with the weights.");
   for (size_t k = 1; k < node.inputs().size(); ++k) {
     if (const ops::Quant* quant =
             node.input(k) && node.input(k)->type().quant ? &*node.input(k)->type().quant : nullptr;
         quant && (quant->has_zero_point() || quant->axis != 0))
-      throw Unsupported(text(ir::describe(node), ": '", node.input(k)->name(),
-                             "' must have the zero point 0, and scales along its first axis; got ",
-                             ops::to_string(node.input(k)->type()), ". Quantize weights symmetrically."));
+      return text(ir::describe(node), ": '", node.input(k)->name(),
+                  "' must have the zero point 0, and scales along its first axis; got ",
+                  ops::to_string(node.input(k)->type()), ". Quantize weights symmetrically.");
   }
   const bool windowed = weight->rank() == 4;
   if (!windowed && node.output()->rank() == 4) {
-    throw Unsupported(text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",
-                           to_string(node.input(0)->shape()), "."));
+    return text(ir::describe(node), ": the NPU's linear layers run over the last axis of up to 3; got ",
+                to_string(node.input(0)->shape()), ".");
   }
   if (windowed) layer.window = ops::window_of(node.call());
   layer.product = {.dtype = layer.dtype,
@@ -126,16 +128,17 @@ void describe_convolution(Layer& layer) {
                    .is_rows = !windowed};
   layer.inputs = {node.input(0)};
   layer.streams = windowed;
+  return {};
 }
 
 // b takes the place of weights, so its columns are filters; a is rows of one pixel. Sums are not split.
-void describe_matrices(Layer& layer, const Bindings& bindings) {
+std::string describe_matrices(Layer& layer, const Bindings& bindings) {
   const ir::Node& node = layer.node();
   const std::vector<int64_t> a = evaluate(node.input(0)->shape(), bindings),
                              b = evaluate(node.input(1)->shape(), bindings);
   if (a.size() != b.size() || a.size() == 4 || !std::equal(a.begin(), a.end() - 2, b.begin())) {
-    throw Unsupported(text(ir::describe(node), ": the NPU multiplies matrices of equal batches and rank up to 3; got ",
-                           to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
+    return text(ir::describe(node), ": the NPU multiplies matrices of equal batches and rank up to 3; got ",
+                to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), ".");
   }
   layer.product = {.dtype = layer.dtype,
                    .batch = a.size() == 3 ? a[0] : 1,
@@ -147,23 +150,24 @@ void describe_matrices(Layer& layer, const Bindings& bindings) {
                    .whole_sums = true,
                    .weights_differ = true};
   layer.inputs = {node.input(0), node.input(1)};
+  return {};
 }
 
-void describe_pool(Layer& layer) {
+std::string describe_pool(Layer& layer) {
   const ir::Node& node = layer.node();
-  demand_one_scale(node);
+  if (std::string why = why_other_scale(node); !why.empty()) return why;
   const bool global = node.attrs().contains("output_size");
   if (global && (layer.out.h != 1 || layer.out.w != 1))
-    throw Unsupported(
-        text(ir::describe(node), ": the NPU pools adaptively to 1x1 only; got ", layer.out.h, "x", layer.out.w, "."));
+    return text(ir::describe(node), ": the NPU pools adaptively to 1x1 only; got ", layer.out.h, "x", layer.out.w, ".");
   layer.window =
       global ? ops::Window{{.kernel = layer.in.h, .stride = layer.in.h}, {.kernel = layer.in.w, .stride = layer.in.w}}
              : ops::window_of(node.call());
   layer.inputs = {node.input(0)};
   layer.streams = true;
+  return {};
 }
 
-void describe_pair(Layer& layer, const Bindings& bindings) {
+std::string describe_pair(Layer& layer, const Bindings& bindings) {
   const ir::Node& node = layer.node();
   layer.op = pair_op(node.op().primitive);
   const ir::Value *a = node.input(0), *b = node.input(1);
@@ -177,9 +181,8 @@ void describe_pair(Layer& layer, const Bindings& bindings) {
     return map_of(value, bindings) == out && layout_of(value) == layout_of(*node.output());
   };
   if (!lies_as(*a) || !(row ? along_channels : lies_as(*b))) {
-    throw Unsupported(text(ir::describe(node),
-                           ": the vector engine combines operands of one shape, or a value a channel; got ",
-                           to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), "."));
+    return text(ir::describe(node), ": the vector engine combines operands of one shape, or a value a channel; got ",
+                to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), ".");
   }
   layer.inputs = {a};
   if (row)
@@ -188,6 +191,7 @@ void describe_pair(Layer& layer, const Bindings& bindings) {
     layer.inputs.push_back(b);
   layer.in = map_of(*a, bindings);
   layer.streams = true;
+  return {};
 }
 
 bool computes(const Layer& layer) {
@@ -295,36 +299,41 @@ Network::Network(std::span<const ir::Node* const> chain, const Epilogue& epilogu
   share({});
 }
 
-void Network::add_layer(std::span<const ir::Node* const> chain, const Epilogue& epilogue) {
-  Layer layer;
+namespace {
+
+// What a layer computes from which maps; else why the engines have no form for it.
+std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const Epilogue& epilogue,
+                     const Bindings& bindings) {
   layer.nodes.assign(chain.begin(), chain.end());
   const ir::Node& node = layer.node();
   layer.epilogue = epilogue;
-  layer.form = form_of(node);
-  demand_engine_type(node);
+  const std::optional<Form> form = form_of(node);
+  if (!form) return text(ir::describe(node), ": the NPU's instructions have no form for ", node.op().name, ".");
+  layer.form = *form;
+  if (std::string why = why_no_engine(node); !why.empty()) return why;
   layer.dtype = node.output()->dtype();
   layer.elem = dtype_bytes(layer.dtype);
   layer.output = chain.back()->output();
-  layer.out = map_of(*node.output(), bindings_);
+  layer.out = map_of(*node.output(), bindings);
   if (layer.out.elems() == 0) {
     layer.form = Form::view;
-    layers_.push_back(std::move(layer));
-    return;
+    return {};
   }
-  demand_elements(node, bindings_);
-  layer.in = map_of(*node.input(0), bindings_);
+  std::string why = why_nothing(node, bindings);
+  if (!why.empty()) return why;
+  layer.in = map_of(*node.input(0), bindings);
   switch (layer.form) {
     case Form::product:
-      describe_convolution(layer);
+      why = describe_convolution(layer);
       break;
     case Form::matrices:
-      describe_matrices(layer, bindings_);
+      why = describe_matrices(layer, bindings);
       break;
     case Form::pool:
-      describe_pool(layer);
+      why = describe_pool(layer);
       break;
     case Form::pair:
-      describe_pair(layer, bindings_);
+      why = describe_pair(layer, bindings);
       break;
     case Form::unary:
       layer.inputs = {node.input(0)};
@@ -332,17 +341,31 @@ void Network::add_layer(std::span<const ir::Node* const> chain, const Epilogue& 
       if (node.op().primitive == Primitive::table) {
         layer.epilogue = {.act = npu::Act::table};
       } else {
-        demand_one_scale(node);
+        why = why_other_scale(node);
         layer.epilogue = *activation_of(node);
       }
       break;
     default:
-      demand_one_scale(node);
+      why = why_other_scale(node);
       layer.inputs.assign(node.inputs().begin(), node.inputs().end());
       if (layer.form == Form::slice && node.integer("step") != Dim(1))
-        throw Unsupported(text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), "."));
+        return text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), ".");
   }
   if (epilogue.addend) layer.inputs.push_back(epilogue.addend);
+  return why;
+}
+
+}  // namespace
+
+std::string why_no_layer(const ir::Node& node, const Bindings& bindings) {
+  Layer layer;
+  const ir::Node* const alone[] = {&node};
+  return describe(layer, alone, {}, bindings);
+}
+
+void Network::add_layer(std::span<const ir::Node* const> chain, const Epilogue& epilogue) {
+  Layer layer;
+  if (const std::string why = describe(layer, chain, epilogue, bindings_); !why.empty()) throw Unsupported(why);
   layers_.push_back(std::move(layer));
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "hetnn/backends/npu/epilogue.h"
@@ -34,6 +35,9 @@ Layout layout_of(const ir::Value& value);
 
 /// Whether some instruction computes the operator with results of a type.
 bool has_instruction(const ops::OpDef& op, DType dtype);
+
+/// Why the engines have no form for a node by itself; nothing where they have one.
+std::string why_no_layer(const ir::Node& node, const Bindings& bindings);
 
 /// How a layer is computed.
 enum class Form : uint8_t {

@@ -83,17 +83,21 @@ class NpuBackend final : public Backend {
                                text(name(), " would round the layer's integers otherwise than the model states")});
     }
     if (!out.ok()) return out;
-    try {
-      const ir::Node* const alone[] = {&node};
-      const scheduling::Network network(alone, {}, bindings);
-      streams_.cycles(network);
-    } catch (const InternalError&) {
-      throw;
-    } catch (const Error& error) {
-      const std::string message = error.what();
-      out.reasons.push_back({text(node.op().name, "_form"), to_string(node.output()->shape()),
-                             "a form the instructions have", message.substr(0, message.find('\n'))});
+    std::string why = scheduling::why_no_layer(node, bindings);
+    if (why.empty()) {
+      // What is left is rare: scales without a factor, and a tile that does not fit.
+      try {
+        const ir::Node* const alone[] = {&node};
+        streams_.cycles(scheduling::Network(alone, {}, bindings));
+      } catch (const InternalError&) {
+        throw;
+      } catch (const Error& error) {
+        why = error.what();
+      }
     }
+    if (!why.empty())
+      out.reasons.push_back({text(node.op().name, "_form"), to_string(node.output()->shape()),
+                             "a form the instructions have", why.substr(0, why.find('\n'))});
     return out;
   }
 

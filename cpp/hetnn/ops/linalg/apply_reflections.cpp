@@ -2,9 +2,23 @@
 #include <Eigen/Householder>
 #include <algorithm>
 
-#include "hetnn/ops/linalg/matrices.h"
+#include "hetnn/ops/linalg/reflections.h"
 
 namespace hetnn::ops {
+
+template <typename T>
+void reflect(const Matrix<T>& factors, const Vector<T>& tau, bool transposed, Matrix<T>& x, bool identity) {
+  const auto product = Eigen::householderSequence(factors.leftCols(tau.size()), tau);
+  if (transposed) {
+    product.transpose().applyThisOnTheLeft(x, identity);
+  } else {
+    product.applyThisOnTheLeft(x, identity);
+  }
+}
+
+template void reflect(const Matrix<float>&, const Vector<float>&, bool, Matrix<float>&, bool);
+template void reflect(const Matrix<double>&, const Vector<double>&, bool, Matrix<double>&, bool);
+
 namespace {
 
 std::vector<Type> infer(const Call& call) {
@@ -38,12 +52,7 @@ void meaning(const Evaluation& e) {
       const Matrix<T> v = read<T>(factors, which);
       const Vector<T> h = Eigen::Map<const Vector<T>>(taus.data() + which * count, count);
       Matrix<T> x = read<T>(c, which);
-      const auto product = Eigen::householderSequence(v.leftCols(count), h);
-      if (e.call.flag("transposed")) {
-        x.applyOnTheLeft(product.transpose());
-      } else {
-        x.applyOnTheLeft(product);
-      }
+      reflect(v, h, e.call.flag("transposed"), x);
       write(x, y, which);
     }
   });

@@ -1,9 +1,9 @@
 // lu: the factors of matrices, rows exchanged for the largest pivots.
-#include <Eigen/LU>
 #include <algorithm>
 #include <numeric>
 #include <span>
 
+#include "hetnn/ops/linalg/dense.h"
 #include "hetnn/ops/linalg/matrices.h"
 
 namespace hetnn::ops {
@@ -52,15 +52,15 @@ void eliminate_exchanging(Matrix<T>& a, std::span<int64_t> order) {
     a.conservativeResize(Eigen::NoChange, rows);
     a.rightCols(rows - columns).setZero();
   }
-  Eigen::Ref<Matrix<T>> square = a.leftCols(rows);
-  const Eigen::PartialPivLU<Eigen::Ref<Matrix<T>>> lu(square);
+  factor_lu(a.data(), rows, order.data());
   if (columns > rows) {
     auto rest = a.rightCols(columns - rows);
-    rest = lu.permutationP() * rest;
-    square.template triangularView<Eigen::UnitLower>().solveInPlace(rest);
+    rest = Matrix<T>(rest(order, Eigen::all));
+    Matrix<T> lower = a.leftCols(rows);
+    lower.diagonal().setOnes();
+    solve_triangular(lower.data(), rows, rest.data(), rest.cols(), false);
   }
   a.conservativeResize(Eigen::NoChange, columns);
-  for (int64_t row = 0; row < rows; ++row) order[static_cast<size_t>(lu.permutationP().indices()[row])] = row;
 }
 
 void meaning(const Evaluation& e) {

@@ -1,7 +1,7 @@
 // qr: an orthogonal and an upper triangular factor of matrices.
 #include <Eigen/QR>
 
-#include "hetnn/ops/linalg/matrices.h"
+#include "hetnn/ops/linalg/reflections.h"
 
 namespace hetnn::ops {
 namespace {
@@ -24,12 +24,13 @@ void meaning(const Evaluation& e) {
       Matrix<T> a = read<T>(x, which);
       const T scale = scale_of(a);
       a /= scale;
+      Matrix<T> basis = Matrix<T>::Identity(rows, inner);
       if (a.size() > 0) {
-        const Eigen::HouseholderQR<Eigen::Ref<Matrix<T>>> qr(a);
-        write(Matrix<T>(qr.householderQ() * Matrix<T>::Identity(rows, inner)), q, which);
-      } else {
-        write(Matrix<T>::Identity(rows, inner), q, which);
+        Eigen::Ref<Matrix<T>> factors = a;
+        const Eigen::HouseholderQR<Eigen::Ref<Matrix<T>>> qr(factors);
+        reflect<T>(a, qr.hCoeffs(), false, basis, rows == inner);
       }
+      write(basis, q, which);
       write(Matrix<T>(a.topRows(inner).template triangularView<Eigen::Upper>()) * scale, r, which);
     }
   });

@@ -2,6 +2,7 @@
 #include <Eigen/SVD>
 #include <limits>
 
+#include "hetnn/ops/linalg/dense.h"
 #include "hetnn/ops/linalg/tridiagonal.h"
 
 namespace hetnn::ops {
@@ -36,9 +37,10 @@ Vector<double> values_of(const Vector<double>& diagonal, const Vector<double>& a
 // Of a matrix that is not wide.
 Vector<double> values_of(const Matrix<double>& a, bool squared) {
   const double scale = scale_of(a);
-  const Eigen::internal::UpperBidiagonalization<Matrix<double>> two(a / scale);
-  auto diagonals = two.bidiagonal();
-  return values_of(diagonals.diagonal<0>(), diagonals.diagonal<1>(), squared) * scale;
+  const Matrix<double> scaled = a / scale;
+  Vector<double> diagonal(a.cols()), above(a.cols() - 1);
+  bidiagonalize(scaled.data(), a.rows(), a.cols(), diagonal.data(), above.data());
+  return values_of(diagonal, above, squared) * scale;
 }
 
 void meaning(const Evaluation& e) {

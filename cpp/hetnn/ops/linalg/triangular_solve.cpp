@@ -1,4 +1,5 @@
 // triangular_solve: the X of A X = B for triangular A.
+#include "hetnn/ops/linalg/dense.h"
 #include "hetnn/ops/linalg/matrices.h"
 
 namespace hetnn::ops {
@@ -16,14 +17,6 @@ std::vector<Type> infer(const Call& call) {
   return {b};
 }
 
-template <typename T>
-void solve(const Matrix<T>& a, Matrix<T>& x, bool upper, bool unit) {
-  if (upper && unit) return a.template triangularView<Eigen::UnitUpper>().solveInPlace(x);
-  if (upper) return a.template triangularView<Eigen::Upper>().solveInPlace(x);
-  if (unit) return a.template triangularView<Eigen::UnitLower>().solveInPlace(x);
-  a.template triangularView<Eigen::Lower>().solveInPlace(x);
-}
-
 void meaning(const Evaluation& e) {
   const View &a = e.input(0), &b = e.input(1);
   const Result y = e.output();
@@ -32,7 +25,9 @@ void meaning(const Evaluation& e) {
     using T = decltype(t);
     for (int64_t k = 0; k < count_of(a.shape); ++k) {
       Matrix<T> x = read<T>(b, k);
-      solve(read<T>(a, k), x, e.call.flag("upper"), e.call.flag("unit"));
+      Matrix<T> factor = read<T>(a, k);
+      if (e.call.flag("unit")) factor.diagonal().setOnes();
+      solve_triangular(factor.data(), x.rows(), x.data(), x.cols(), e.call.flag("upper"));
       write(x, y, k);
     }
   });

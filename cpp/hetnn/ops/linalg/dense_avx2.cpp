@@ -1,6 +1,6 @@
 // The steps in AVX2. Eigen is in a namespace of its own here, so that nothing of it is shared with code for other
-// instruction sets; all headers that it includes come before the instruction set, so that what they define stays of the
-// build's.
+// instruction sets; the standard headers that it includes come before the instruction set, so that what they define
+// stays of the build's.
 #include "hetnn/ops/linalg/dense.h"
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__AVX2__)

@@ -142,11 +142,10 @@ OpDef define_tree_ensemble() {
           .meaning = meaning,
           .work = work,
           .tolerance = 0,
-          .samples = {"tree_ensemble(f32[5,3], i32[3,4] {0,3,1,-1, 1,8,2,-2, 2,6,-3,-4}, f32[3], i32[3] {0,1,-2}, "
-                      "f32[4]) {width = 1}",
-                      "tree_ensemble(f64[n,2], i32[2,4] {0,1,1,-1, 1,5,-1,-2}, f64[2], i32[2] {0,1}, f32[3], i32[3] "
-                      "{0,2,1}, i32[2] "
-                      "{1,3}) {width = 3, aggregate = max}"}};
+          .samples = {"tree_ensemble(f32[5,3], i32[3,4] {0,3,1,-1, 1,8,2,-2, 2,6,-3,-4}, f32[3] {1,0,2}, i32[3] "
+                      "{0,1,-2}, f32[4] {1,2,3,4}) {width = 1}",
+                      "tree_ensemble(f64[n,2], i32[2,4] {0,1,1,-1, 1,5,-1,-2}, f64[2] {1,0}, i32[2] {0,1}, f32[3] "
+                      "{1,2,3}, i32[3] {0,2,1}, i32[2] {1,3}) {width = 3, aggregate = max}"}};
 }
 
 }  // namespace hetnn::ops

@@ -67,8 +67,8 @@ struct Numerics {
   /// Of int8 requantization: those that the engines know, the first where a model states none.
   std::vector<Rounding> roundings = {Rounding::double_rounding};
   bool rounds(Rounding as) const { return std::find(roundings.begin(), roundings.end(), as) != roundings.end(); }
-  std::string accumulate = "f32";                 // of f16 and f32
-  std::string order = "kernel_channel";           // sums run over kernel row, kernel column, input channel
+  std::string accumulate = "f32";        // of f16 and f32
+  std::string order = "kernel_channel";  // sums run over kernel row, kernel column, input channel
 };
 
 /// One operator of the device, under its name in the IR.

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "hetnn/backends/backend.h"
+#include "hetnn/backends/npu/bound.h"
 #include "hetnn/backends/npu/schedule_text.h"
 #include "hetnn/backends/npu/search.h"
 #include "hetnn/backends/npu/stream.h"

@@ -45,9 +45,7 @@ class Outline {
     if (layer.row) put_value(*layer.row);
     for (const ops::WindowAxis& axis : layer.window)
       put(axis.kernel, axis.stride, axis.dilation, axis.before, axis.after);
-    const ProductShape& p = layer.product;
-    put(p.batch, p.in_h, p.in_w, p.out_h, p.out_w, p.groups, p.in_c, p.out_c, p.biased, p.adds, p.is_rows);
-    put(p.whole_sums, p.weights_differ);
+    put_list(figures_of(layer.product));
     if (layer.form == Form::concat || layer.form == Form::slice) {
       for (const Copy& copy : copies_of(layer, network_))
         put(copy.runs, copy.run_bytes, copy.from_offset, copy.from_pitch, copy.to_offset, copy.to_pitch);

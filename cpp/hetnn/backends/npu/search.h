@@ -18,8 +18,4 @@ Schedule find_schedule(const npu::Spec& spec, const Network& network, BestTiles&
 /// Schedules of one layer by itself of which one is about the best there is. Throws as find_schedule does.
 std::vector<Schedule> schedules_alone(const npu::Spec& spec, const Network& network, BestTiles& tiles);
 
-/// No schedule takes less: the larger of what each engine computes, every layer at its best tile, and of what the
-/// memory hands over, constants, inputs and outputs once.
-int64_t lower_bound_cycles(const npu::Spec& spec, const Network& network);
-
 }  // namespace hetnn::backends::scheduling

@@ -46,9 +46,9 @@ Schedule Streams::best_alone(const Network& network) {
   for (const Schedule& schedule : schedules) {
     Packer packer(spec_, nullptr);
     const std::vector<Instruction> instructions = expand(spec_, network, schedule, packer).instructions;
-    const Order& order = order_of(instructions);
-    prices.push_back({order.timing.cycles, order.timing.dma_bytes, instructions.size()});
-    least = std::min(least, order.timing.cycles);
+    const npu::Timing timing = new_order(instructions).timing;
+    prices.push_back({timing.cycles, timing.dma_bytes, instructions.size()});
+    least = std::min(least, timing.cycles);
   }
   size_t best = schedules.size();
   for (size_t k = 0; k < schedules.size(); ++k) {
@@ -58,8 +58,19 @@ Schedule Streams::best_alone(const Network& network) {
   return std::move(schedules[best]);
 }
 
+Streams::Order Streams::new_order(const std::vector<Instruction>& instructions) const {
+  Order out;
+  out.order = npu::early_transfers(spec_, instructions);
+  std::vector<Instruction> early;
+  early.reserve(instructions.size());
+  for (const size_t k : out.order) early.push_back(instructions[k]);
+  out.ordered = npu::ordered(early);
+  out.timing = npu::time_stream(spec_, out.ordered.instructions);
+  return out;
+}
+
 // Where constants lie in their region, which nothing writes, changes no order.
-const Streams::Order& Streams::order_of(const std::vector<Instruction>& instructions) {
+std::shared_ptr<const Streams::Order> Streams::order_of(const std::vector<Instruction>& instructions) {
   std::vector<uint64_t> words;
   for (Instruction instruction : instructions) {
     auto* load = std::get_if<npu::DmaLoad>(&instruction);
@@ -70,20 +81,23 @@ const Streams::Order& Streams::order_of(const std::vector<Instruction>& instruct
     const std::lock_guard lock(mutex_);
     if (const auto known = orders_.find(words); known != orders_.end()) return known->second;
   }
-  Order out;
-  out.order = npu::early_transfers(spec_, instructions);
-  std::vector<Instruction> early;
-  early.reserve(instructions.size());
-  for (const size_t k : out.order) early.push_back(instructions[k]);
-  out.ordered = npu::ordered(early);
-  out.timing = npu::time_stream(spec_, out.ordered.instructions);
+  auto out = std::make_shared<const Order>(new_order(instructions));
+  // A dynamic model meets new sizes as long as it lives.
+  constexpr size_t kMostWords = size_t{1} << 22;
   const std::lock_guard lock(mutex_);
-  return orders_.emplace(std::move(words), std::move(out)).first->second;
+  if (kept_words_ + words.size() > kMostWords) {
+    orders_.clear();
+    kept_words_ = 0;
+  }
+  kept_words_ += words.size();
+  orders_.emplace(std::move(words), out);
+  return out;
 }
 
 Stream Streams::stream(const Network& network, const Schedule& schedule, Packer& packer) {
   const Expanded expanded = expand(spec_, network, schedule, packer);
-  const Order& order = order_of(expanded.instructions);
+  const std::shared_ptr<const Order> kept = order_of(expanded.instructions);
+  const Order& order = *kept;
   Stream out{.instructions = order.ordered.instructions, .layers = {}};
   out.layers.reserve(out.instructions.size());
   for (size_t k = 0; k < order.order.size(); ++k) {
@@ -101,7 +115,7 @@ Stream Streams::stream(const Network& network, const Schedule& schedule, Packer&
 int64_t Streams::cycles(const Network& network) {
   const Schedule first = known(first_schedules_, network, [&] { return find_schedule(spec_, network, tiles_); });
   Packer packer(spec_, nullptr);
-  return order_of(expand(spec_, network, first, packer).instructions).timing.cycles;
+  return order_of(expand(spec_, network, first, packer).instructions)->timing.cycles;
 }
 
 }  // namespace hetnn::backends::scheduling

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -47,13 +48,15 @@ class Streams {
   using Schedules = std::map<std::vector<int64_t>, Schedule>;  // by outline
   Schedule known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find);
   Schedule best_alone(const Network& network);
-  const Order& order_of(const std::vector<npu::Instruction>& instructions);
+  Order new_order(const std::vector<npu::Instruction>& instructions) const;
+  std::shared_ptr<const Order> order_of(const std::vector<npu::Instruction>& instructions);
 
   const npu::Spec& spec_;
   BestTiles tiles_{spec_};
   std::mutex mutex_;
   Schedules schedules_, first_schedules_;
-  std::map<std::vector<uint64_t>, Order> orders_;  // by the words of instructions
+  std::map<std::vector<uint64_t>, std::shared_ptr<const Order>> orders_;  // by the words of instructions
+  size_t kept_words_ = 0;                                                 // in all of their keys
 };
 
 }  // namespace hetnn::backends::scheduling

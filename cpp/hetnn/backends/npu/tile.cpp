@@ -223,10 +223,12 @@ class Search {
     const double dma = input * static_cast<double>(input_loads) + weights * static_cast<double>(weight_loads) +
                        (addend + output) * static_cast<double>(places * blocks);
     // Transfers on their way together wait for one latency.
-    const auto loads = static_cast<double>(shape_.input_stays ? 0 : input_loads) + static_cast<double>(weight_loads),
-               stores = static_cast<double>(shape_.output_stays ? 0 : places * blocks);
-    const double hidden = (loads * static_cast<double>(spec_.dram.read_latency_cycles) +
-                           stores * static_cast<double>(spec_.dram.write_latency_cycles)) *
+    const auto all = [](int64_t count, int64_t latency) {
+      return static_cast<double>(count) * static_cast<double>(latency);
+    };
+    const double hidden = (all(shape_.input_stays ? 0 : input_loads, spec_.dram.read_latency_cycles) +
+                           all(weight_loads, constants.read_latency_cycles) +
+                           all(shape_.output_stays ? 0 : places * blocks, spec_.dram.write_latency_cycles)) *
                           (1 - 1 / static_cast<double>(spec_.dma.max_outstanding));
     return {.dma_cycles = dma,
             .engine_cycles = work_in_all,
@@ -292,6 +294,17 @@ Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int6
   return {read.begin, read.end - read.begin, read.begin - w.begin(first)};
 }
 
+std::vector<int64_t> figures_of(const ProductShape& s) {
+  std::vector<int64_t> out = {
+      static_cast<int64_t>(s.dtype), s.batch, s.in_h, s.in_w, s.out_h, s.out_w, s.groups, s.in_c, s.out_c};
+  for (const ops::WindowAxis& axis : s.window)
+    out.insert(out.end(), {axis.kernel, axis.stride, axis.dilation, axis.before, axis.after});
+  for (const bool flag : {s.biased, s.adds, s.is_rows, s.whole_sums, s.weights_differ, s.input_stays, s.output_stays,
+                          s.addend_stays, s.weights_stay})
+    out.push_back(flag ? 1 : 0);
+  return out;
+}
+
 TileBuffers buffers_of(const ProductShape& s, const Tile& t) {
   const int64_t elem = dtype_bytes(s.dtype), taps = ops::taps_of(s.window);
   const int64_t depth = s.groups == 1 ? t.channels : channels_of_group(s);
@@ -330,26 +343,8 @@ Picture picture_of(const npu::Spec& spec, const ProductShape& shape, int64_t cou
 }
 
 BestTiles::Found BestTiles::find(const ProductShape& shape, int64_t budget_bytes, const Tile* packed) {
-  const ProductShape& s = shape;
-  std::vector<int64_t> key = {static_cast<int64_t>(s.dtype),
-                              s.batch,
-                              s.in_h,
-                              s.in_w,
-                              s.out_h,
-                              s.out_w,
-                              s.groups,
-                              s.in_c,
-                              s.out_c,
-                              budget_bytes,
-                              packed ? packed->filters : 0,
-                              packed ? packed->channels : 0};
-  for (const ops::WindowAxis& axis : s.window)
-    key.insert(key.end(), {axis.kernel, axis.stride, axis.dilation, axis.before, axis.after});
-  int64_t flags = 0;
-  for (const bool flag : {s.biased, s.adds, s.is_rows, s.whole_sums, s.weights_differ, s.input_stays, s.output_stays,
-                          s.addend_stays, s.weights_stay})
-    flags = 2 * flags + (flag ? 1 : 0);
-  key.push_back(flags);
+  std::vector<int64_t> key = figures_of(shape);
+  key.insert(key.end(), {budget_bytes, packed ? packed->filters : 0, packed ? packed->channels : 0});
   {
     const std::lock_guard lock(mutex_);
     if (const auto at = found_.find(key); at != found_.end()) return at->second;

@@ -48,6 +48,9 @@ struct ProductShape {
   bool input_stays = false, output_stays = false, addend_stays = false, weights_stay = false;
 };
 
+/// All of a shape, so that equal ones are found again.
+std::vector<int64_t> figures_of(const ProductShape& shape);
+
 /// A tile of the output, and the input channels of one pass over it.
 struct Tile {
   int64_t rows = 1, columns = 1, filters = 1, channels = 1;
@@ -78,7 +81,7 @@ struct TileCost {
   double hidden_cycles = 0;                  // of the transfers' latency, where several are on their way
   double steps = 0;
 };
-/// The share of them that is taken for seen.
+/// The share of the edges that is taken for seen.
 inline constexpr double kEdgesSeen = 0.5;
 TileCost cost_of(const npu::Spec& spec, const ProductShape& shape, const Tile& tile);
 

@@ -10,7 +10,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INT, STRINGS, contrib
+from hetnn.importers.onnx.rules.contrib.declare import LSTM, contrib
 from hetnn.importers.onnx.rules.recurrent import Layer, lstm
 
 
@@ -74,13 +74,7 @@ class _Attending(Layer):
 @contrib(
     "AttnLSTM",
     "X W R B? sequence_lens? initial_h? initial_c? P? QW? MW? V? M? memory_seq_lens? AW?",
-    activation_alpha=FLOATS,
-    activation_beta=FLOATS,
-    activations=STRINGS,
-    clip=FLOAT,
-    direction="forward",
-    hidden_size=INT,
-    input_forget=0,
+    **LSTM,
 )
 def _attending(call: Call) -> list[Any]:
     if not all(call.given(k) for k in (8, 9, 10, 11)):

@@ -57,6 +57,16 @@ class _Added(Mapping[tuple[str, str], defs.OpSchema]):
 ADDED = _Added()
 # Attributes that decide nothing, or nothing in some forms of their node, behind the operator's name.
 UNREAD: set[str] = set()
+# What an LSTM's nodes hold beside their inputs.
+LSTM: dict[str, Any] = {
+    "activation_alpha": FLOATS,
+    "activation_beta": FLOATS,
+    "activations": STRINGS,
+    "clip": FLOAT,
+    "direction": "forward",
+    "hidden_size": INT,
+    "input_forget": 0,
+}
 # By domain and name: why hetnn does not read an operator.
 REFUSED: dict[tuple[str, str], str] = {}
 

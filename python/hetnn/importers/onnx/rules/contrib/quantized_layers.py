@@ -8,7 +8,7 @@ from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
     attention_of,
 )
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INT, SOME_INT, STRINGS, contrib
+from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, LSTM, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.norms import embedded
 from hetnn.importers.onnx.rules.contrib.quantized import (
     dynamic_product,
@@ -70,13 +70,7 @@ class _OfIntegers(Layer):
 @contrib(
     "DynamicQuantizeLSTM",
     "X W R B? sequence_lens? initial_h? initial_c? P? W_scale W_zero_point R_scale R_zero_point",
-    activation_alpha=FLOATS,
-    activation_beta=FLOATS,
-    activations=STRINGS,
-    clip=FLOAT,
-    direction="forward",
-    hidden_size=INT,
-    input_forget=0,
+    **LSTM,
 )
 def _lstm(call: Call) -> list[Any]:
     return lstm(call, _OfIntegers)

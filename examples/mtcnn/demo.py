@@ -23,7 +23,7 @@ from PIL import Image, ImageDraw
 from skimage import data
 
 import hetnn
-from hetnn.report import as_svg
+from hetnn.report.picture import as_svg
 from mtcnn import cascade, networks
 
 # What the published detector finds on the photo.

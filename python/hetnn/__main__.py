@@ -1,7 +1,5 @@
 """`python -m hetnn` is the command line."""
 
-import sys
+from hetnn.cli import console
 
-from hetnn.cli import main
-
-sys.exit(main())
+console()

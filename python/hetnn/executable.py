@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import numbers
 import os
@@ -88,7 +87,9 @@ class _File:
             with open_file(path) as file:
                 status = os.fstat(file.fileno())
                 length = file.read(8)
-                hash = hashlib.sha256(length)
+                from hashlib import sha256  # loads OpenSSL
+
+                hash = sha256(length)
                 left = int.from_bytes(length, "little")
                 if left > status.st_size:
                     return None
@@ -315,7 +316,7 @@ class Executable:
 
     def report(self, format: str = "text") -> Any:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
-        from hetnn.report import render
+        from hetnn.report.formats import render
 
         report = self._engine.report_json
         return render(json.dumps({**json.loads(report), "passes": self.passes}) if self.passes else report, format)
@@ -394,9 +395,7 @@ class Executable:
         return f"<hetnn.Executable ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
 
     def _repr_html_(self) -> str:
-        from hetnn import report as pictures
-
-        return str(pictures.as_html(self.report("dict")))
+        return str(self.report("html"))
 
     @property
     def is_dynamic(self) -> bool:

@@ -41,7 +41,7 @@ class ProblemPlan(dict[str, Any]):
 
     def svg(self) -> str:
         """The graph coloured by device and the schedule, as an SVG document."""
-        from hetnn.report import problem_svg
+        from hetnn.report.picture import problem_svg
 
         return problem_svg(_object(self._plan.problem()), self)
 
@@ -54,7 +54,7 @@ class Plan:
 
     def report(self, format: str = "text") -> Any:
         """The report as "text", "dict", "json", "html" or "svg"; keys as those of an executable's report."""
-        from hetnn.report import render
+        from hetnn.report.formats import render
 
         if format == "json":
             return self._plan.to_json()
@@ -76,7 +76,7 @@ class Plan:
         if format == "dict":
             return _object(self._plan.explain())
         if format == "text":
-            from hetnn.report import explanation
+            from hetnn.report.text import explanation
 
             return explanation(_object(self._plan.to_json()))
         raise InvalidModel(f"an explanation's format is dict or text; got {format!r}.")

@@ -37,8 +37,10 @@ std::optional<Rounding> rounding_named(std::string_view name) {
   return row == std::end(kRoundings) ? std::nullopt : std::optional(row->first);
 }
 
+bool has_requant(double real) { return real >= 0x1p-31 && real < 0x1p30; }
+
 Requant requant_of(double real, Rounding rounding) {
-  if (!(real >= 0x1p-31 && real < 0x1p30)) {
+  if (!has_requant(real)) {
     throw InvalidModel(text("the factor between two scales must be in [2^-31, 2^30); got ", real,
                             ". Check the scales of the layer's operands and result."));
   }

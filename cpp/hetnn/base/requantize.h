@@ -29,7 +29,9 @@ struct Requant {
   bool operator==(const Requant&) const = default;
 };
 
-/// The factor `real` (positive, finite, in [2^-31, 2^30)) in a target's form. InvalidModel for one out of range.
+/// Whether a real factor has that form: it is in [2^-31, 2^30).
+bool has_requant(double real);
+/// The factor `real` in a target's form. InvalidModel for one that has none.
 Requant requant_of(double real, Rounding rounding);
 
 /// The same for values of up to 16 bits, which double_rounding then rounds once: no shift to the right is left to

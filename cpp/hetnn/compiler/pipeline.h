@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -43,6 +44,7 @@ struct Draft {
   ir::Graph graph;
   // The model before it was legalized, and its nodes that stayed though a rule would have rewritten them.
   ir::Graph canonical;
+  std::optional<plan::NetworkPlan> as_written;  // its plan; none where pins or a strict device leave none
   std::set<std::string, std::less<>> kept_as_written;
   std::vector<report::RewriteRow> rewrites;
   std::vector<passes::OutOfRange> out_of_range;

@@ -49,19 +49,18 @@ int plans_within_time(const ir::Graph& graph, int most) {
 
 }  // namespace
 
-ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
                                const std::function<double(const ir::Graph&)>& plan_cost_us, LegalizeOptions options,
                                int max_plans) {
   ir::Graph plain = canonical.clone();
   if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
-  const double plain_cost = plan_cost_us(plain);
-  ChosenRewrites best{std::move(plain), {}, {}, {}, plain_cost, plain_cost};
+  ChosenRewrites best{std::move(plain), {}, {}, {}, without_us, without_us};
   if (mode == RewriteMode::off) return best;
 
   Legalizer legalizer(oracle, options, canonical.symbols);
   int plans_left = plans_within_time(canonical, max_plans);
   auto attempt = [&] {
-    ChosenRewrites out{canonical.clone(), {}, {}, {}, plain_cost, 0};
+    ChosenRewrites out{canonical.clone(), {}, {}, {}, without_us, 0};
     out.taken = legalizer.run(out.graph);
     out.cost_us = plan_cost_us(out.graph);
     --plans_left;

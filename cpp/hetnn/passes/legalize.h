@@ -74,8 +74,8 @@ struct ChosenRewrites {
 /// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest by `plan_cost_us`
 /// among none, all, and all but some, found by leaving out one rewrite after the other, where they are many one kind
 /// after the other first: at most `max_plans` plans, fewer of a graph of thousands of nodes.
-/// `plan_cost_us` plans a legal graph and returns its predicted time.
-ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+/// `plan_cost_us` plans a legal graph and returns its predicted time; of the model as written that is `without_us`.
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
                                const std::function<double(const ir::Graph&)>& plan_cost_us,
                                LegalizeOptions options = {}, int max_plans = 24);
 

@@ -10,7 +10,7 @@ import hetnn
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_model, compile_options, load_model
 from hetnn.cli.progress import Progress
-from hetnn.report import costs, devices_table
+from hetnn.report.text import costs, devices_table
 
 _QUANTIZING = (
     ("--quantize", "SCHEME", "compute in fewer bits: int8, int16x8, int4, f16 or bf16; needs --samples"),

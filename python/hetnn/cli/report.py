@@ -10,7 +10,9 @@ from typing import Any
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
-from hetnn.report import as_html, as_svg, as_text
+from hetnn.report.page import as_html
+from hetnn.report.picture import as_svg
+from hetnn.report.text import as_text
 
 _FORMATS = (".html", ".svg", ".json", ".txt")
 

@@ -84,6 +84,13 @@ std::string net(const std::string& middle) {
 
 const LegalizeOptions kWithinTwo = {.inputs_within = {{"x", 2}}};
 
+// With the model as written planned first.
+ChosenRewrites choose(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+                      const std::function<double(const ir::Graph&)>& plan, const LegalizeOptions& options = {},
+                      int max_plans = 24) {
+  return choose_rewrites(canonical, oracle, mode, plan(canonical), plan, options, max_plans);
+}
+
 class Legalize : public testing::Test {
  protected:
   // Legalizes and checks the result against the original.
@@ -295,7 +302,7 @@ TEST_F(Legalize, AFoldThatIsDearerIsBuiltOnceForAllPlans) {
     ++plans;
     return 100.0 - static_cast<double>(graph.node_count());
   };
-  choose_rewrites(ir::parse(two), arithmetic, RewriteMode::automatic, plan, kWithinTwo);
+  choose(ir::parse(two), arithmetic, RewriteMode::automatic, plan, kWithinTwo);
   EXPECT_EQ(plans, 4);
   EXPECT_EQ(built, of_one);
 }
@@ -425,7 +432,7 @@ TEST_F(Legalize, ChoosingAmongManyActivationsPlansABoundedNumberOfTimes) {
     ++plans;
     return static_cast<double>(graph.node_count());
   };
-  const ChosenRewrites chosen = choose_rewrites(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
+  const ChosenRewrites chosen = choose(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
   EXPECT_EQ(plans, 25);  // without, with all, and 23 with one more left out
   EXPECT_EQ(chosen.taken.size() + chosen.refused.size(), 400U);
 }
@@ -443,7 +450,7 @@ TEST_F(Legalize, ManyActivationsAreLeftOutByKind) {
       cost += node->op().name == "abs" ? 9 : node->op().name == "hardsigmoid" ? 1 : node->is_constant() ? 0 : 2;
     return cost;
   };
-  const ChosenRewrites chosen = choose_rewrites(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
+  const ChosenRewrites chosen = choose(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
   EXPECT_EQ(chosen.taken.size(), 200U);
   EXPECT_EQ(chosen.refused.size(), 100U);
   for (const auto& row : chosen.taken) EXPECT_EQ(row.op, "abs");
@@ -457,7 +464,7 @@ TEST_F(Legalize, ThousandsOfNodesArePlannedAFewTimes) {
     ++plans;
     return static_cast<double>(graph.node_count());
   };
-  choose_rewrites(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
+  choose(ir::parse(source + "}"), relu_only(), RewriteMode::automatic, plan);
   EXPECT_EQ(plans, 7);  // without, and 24 of 2,000 nodes are as much as 6 of 8,000
 }
 
@@ -466,14 +473,13 @@ TEST_F(Legalize, NodesThatARangeWouldMakeLegalAreNamed) {
   const std::string source = R"(graph @g {stage = canonical} (%x: f32[1,4,8,8], %y: f32[1,4,8,8]) -> (%m) {
   %m = maximum(%x, %y) : f32[1,4,8,8]
 })";
-  ChosenRewrites chosen = choose_rewrites(ir::parse(source), relu_only(), RewriteMode::automatic, plan);
+  ChosenRewrites chosen = choose(ir::parse(source), relu_only(), RewriteMode::automatic, plan);
   EXPECT_TRUE(chosen.taken.empty());
   ASSERT_EQ(chosen.out_of_range.size(), 1U);
   EXPECT_EQ(chosen.out_of_range[0].node, "m");
   EXPECT_EQ(chosen.out_of_range[0].within, 16);
   EXPECT_GT(chosen.out_of_range[0].largest, 1e30);
-  chosen = choose_rewrites(ir::parse(source), relu_only(), RewriteMode::always, plan,
-                           {.inputs_within = {{"x", 16}, {"y", 16}}});
+  chosen = choose(ir::parse(source), relu_only(), RewriteMode::always, plan, {.inputs_within = {{"x", 16}, {"y", 16}}});
   EXPECT_EQ(chosen.taken.size(), 1U);
   EXPECT_TRUE(chosen.out_of_range.empty());
 }
@@ -502,7 +508,7 @@ TEST_F(Legalize, RewritesAreChosenByTheCostOfThePlan) {
       return cost;
     };
   };
-  ChosenRewrites chosen = choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(-3, 2));
+  ChosenRewrites chosen = choose(graph, relu_only(), RewriteMode::automatic, plan(-3, 2));
   ASSERT_EQ(chosen.taken.size(), 1U);
   EXPECT_EQ(chosen.taken[0].node, "a");
   ASSERT_EQ(chosen.refused.size(), 1U);
@@ -510,16 +516,16 @@ TEST_F(Legalize, RewritesAreChosenByTheCostOfThePlan) {
   EXPECT_EQ(chosen.cost_without_us, 10);
   EXPECT_EQ(chosen.cost_us, 7);
 
-  chosen = choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(3, 2));
+  chosen = choose(graph, relu_only(), RewriteMode::automatic, plan(3, 2));
   EXPECT_TRUE(chosen.taken.empty());
   EXPECT_EQ(chosen.refused.size(), 2U);
   EXPECT_EQ(chosen.cost_us, 10);
-  chosen = choose_rewrites(graph, relu_only(), RewriteMode::always, plan(3, 2));
+  chosen = choose(graph, relu_only(), RewriteMode::always, plan(3, 2));
   EXPECT_EQ(chosen.taken.size(), 2U);
-  chosen = choose_rewrites(graph, relu_only(), RewriteMode::off, plan(-3, -2));
+  chosen = choose(graph, relu_only(), RewriteMode::off, plan(-3, -2));
   EXPECT_TRUE(chosen.taken.empty());
   plans = 0;
-  choose_rewrites(graph, relu_only(), RewriteMode::automatic, plan(-3, 2), {}, 2);
+  choose(graph, relu_only(), RewriteMode::automatic, plan(-3, 2), {}, 2);
   EXPECT_EQ(plans, 3);  // without, with all, and one more
   EXPECT_EQ(rewrite_mode_from_name("auto"), RewriteMode::automatic);
   EXPECT_EQ(rewrite_mode_from_name("sometimes"), std::nullopt);

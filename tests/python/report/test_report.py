@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from hetnn.report import PictureNode, PictureSubgraph, as_html, as_svg, as_text, draw_plan, nodes_of
+from hetnn.report.page import as_html
+from hetnn.report.picture import PictureNode, PictureSubgraph, as_svg, draw_plan, nodes_of
+from hetnn.report.text import as_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 NODES = [

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import hetnn
-from hetnn.report import as_text
+from hetnn.report.text import as_text
 
 
 class Net(nn.Module):

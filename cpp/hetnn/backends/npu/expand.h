@@ -19,8 +19,7 @@ struct Expanded {
   std::vector<size_t> layers;  // of each instruction
 };
 
-/// Throws Unsupported where scales do not suit the engines, and NodeDoesNotFit for a layer of more than
-/// kMostInstructions. The schedule has its places.
+/// Throws NodeDoesNotFit for a layer of more than kMostInstructions. The schedule has its places.
 Expanded expand(const npu::Spec& spec, const Network& network, const Schedule& schedule, Packer& packer);
 
 }  // namespace hetnn::backends::scheduling

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hetnn/backends/npu/factors.h"
 #include "hetnn/backends/npu/rearrange.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/timing.h"
@@ -352,7 +353,7 @@ std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const
         return text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), ".");
   }
   if (epilogue.addend) layer.inputs.push_back(epilogue.addend);
-  return why;
+  return why.empty() ? why_no_factors(layer) : why;
 }
 
 }  // namespace
@@ -453,6 +454,7 @@ void Network::share(std::span<const ir::Value* const> inputs) {
 }
 
 void Network::live() {
+  for (auto& [value, part] : parts_) part.map = map_of(*value, bindings_);
   std::vector<bool> seen(storages_.size());
   for (size_t k = 0; k < layers_.size(); ++k) {
     const auto touch = [&](const ir::Value& value) {

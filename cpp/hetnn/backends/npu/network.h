@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "hetnn/backends/npu/epilogue.h"
@@ -111,6 +111,7 @@ struct Frame {
 struct Part {
   size_t frame = 0;
   int64_t offset_bytes = 0;  // of its first channel in a pixel
+  Map map = {};              // its own
 };
 
 class Network {
@@ -130,7 +131,7 @@ class Network {
   const Storage& storage(const ir::Value& value) const { return storages_[frame(value).storage]; }
   bool is_written(const ir::Value& value) const { return writer_.contains(&value); }
   bool is_output(const ir::Value& value) const { return outputs_.contains(&value); }
-  Map map(const ir::Value& value) const { return map_of(value, bindings_); }
+  const Map& map(const ir::Value& value) const { return part(value).map; }
   const Bindings& bindings() const { return bindings_; }
   /// All that a schedule can depend on: networks of one outline have the same schedules.
   std::vector<int64_t> outline() const;
@@ -147,9 +148,9 @@ class Network {
   std::vector<Layer> layers_;
   std::vector<Storage> storages_;
   std::vector<Frame> frames_;
-  std::map<const ir::Value*, Part> parts_;
-  std::map<const ir::Value*, std::vector<size_t>> readers_;  // layers
-  std::map<const ir::Value*, size_t> writer_;
+  std::unordered_map<const ir::Value*, Part> parts_;
+  std::unordered_map<const ir::Value*, std::vector<size_t>> readers_;  // layers
+  std::unordered_map<const ir::Value*, size_t> writer_;
   std::set<const ir::Value*> outputs_;
 };
 

@@ -86,13 +86,10 @@ class NpuBackend final : public Backend {
     if (!out.ok()) return out;
     std::string why = scheduling::why_no_layer(node, bindings);
     if (why.empty()) {
-      // What is left is rare: scales without a factor, and a tile that does not fit.
+      const ir::Node* const alone[] = {&node};
       try {
-        const ir::Node* const alone[] = {&node};
         streams_.cycles(scheduling::Network(alone, {}, bindings));
-      } catch (const InternalError&) {
-        throw;
-      } catch (const Error& error) {
+      } catch (const NodeDoesNotFit& error) {  // rare
         why = error.what();
       }
     }
@@ -147,17 +144,12 @@ class NpuBackend final : public Backend {
       if (node->subgraph != 0) outputs.insert(node->inputs().begin(), node->inputs().end());
     }
     if (layers.empty() || layers.size() > scheduling::kMostLayersSearched) return {};
-    const scheduling::Network network(layers, outputs, {}, bindings);
-    const scheduling::Schedule schedule = streams_.schedule(network);
-    scheduling::Packer packer(spec_, nullptr);
-    npu::Variant variant;
-    describe(network, schedule, variant);
-    write(streams_.stream(network, schedule, packer), variant, nullptr);
+    const std::vector<int64_t> cycles = streams_.layer_cycles({layers, outputs, {}, bindings});
     std::map<const ir::Node*, double> out;
     for (size_t k = 0; k < layers.size(); ++k) {
       double alone = 0;
       for (const ir::Node* node : layers[k]) alone += alone_us.at(original.at(node));
-      const double together = static_cast<double>(variant.layers[k].cycles) / spec_.clock_hz * 1e6;
+      const double together = static_cast<double>(cycles[k]) / spec_.clock_hz * 1e6;
       for (const ir::Node* node : layers[k]) {
         const double share =
             alone > 0 ? alone_us.at(original.at(node)) / alone : 1.0 / static_cast<double>(layers[k].size());
@@ -203,7 +195,7 @@ class NpuBackend final : public Backend {
     describe(network, schedule, variant);
     variant.lower_bound_cycles = scheduling::lower_bound_cycles(spec_, network);
     std::vector<uint64_t> words;
-    write(stream, variant, &words);
+    write(stream, variant, words);
     variant.word_count = static_cast<int64_t>(words.size());
     variant.words_offset_bytes = assembler.blob(program::Blob(std::move(words)));
     refuse_above_memory(variant, constants.size_bytes(), all);
@@ -287,8 +279,8 @@ class NpuBackend final : public Backend {
     }
   }
 
-  // The words, where they are wanted, and what each layer takes.
-  void write(const scheduling::Stream& stream, npu::Variant& variant, std::vector<uint64_t>* words) const {
+  // The words, and what each layer takes.
+  void write(const scheduling::Stream& stream, npu::Variant& variant, std::vector<uint64_t>& words) const {
     npu::Clock clock(spec_);
     for (size_t k = 0; k < stream.instructions.size(); ++k) {
       const npu::Instruction& instruction = stream.instructions[k];
@@ -303,16 +295,15 @@ class NpuBackend final : public Backend {
       if (const auto* load = std::get_if<npu::DmaLoad>(&instruction);
           load && load->region == static_cast<int64_t>(npu::Region::weights))
         layer.weight_bytes += clock.totals().dma_bytes - moved;
-      if (!words) continue;
-      const auto first = static_cast<int64_t>(words->size());
-      npu::encode(instruction, *words);
-      const auto owner = static_cast<int64_t>(stream.layers[k]), count = static_cast<int64_t>(words->size()) - first;
+      const auto first = static_cast<int64_t>(words.size());
+      npu::encode(instruction, words);
+      const auto owner = static_cast<int64_t>(stream.layers[k]), count = static_cast<int64_t>(words.size()) - first;
       if (!variant.runs.empty() && variant.runs.back().layer == owner)
         variant.runs.back().words += count;
       else
         variant.runs.push_back({owner, count});
     }
-    if (words) npu::encode(npu::End{}, *words);
+    npu::encode(npu::End{}, words);
     variant.cycles = clock.now_cycles();
   }
 

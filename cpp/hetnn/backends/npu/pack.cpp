@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "hetnn/backends/npu/factors.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/requantize.h"
 #include "hetnn/ops/quantized.h"
@@ -32,25 +33,47 @@ int64_t Packer::map(const ir::Value& value) {
   return maps_[&value] = keep(tensor);
 }
 
+namespace {
+
+// Elements of `from` as [filter][channel][tap], in the order of Packer::filters.
+template <typename Element>
+void pack_filters(const Element* from, Element* to, int64_t filters, int64_t all, int64_t taps, int64_t block,
+                  int64_t channels) {
+  for (int64_t first = 0; first < filters; first += block) {
+    const int64_t end = std::min(first + block, filters);
+    for (int64_t part = 0; part < all; part += channels) {
+      for (int64_t t = 0; t < taps; ++t) {
+        for (int64_t c = part; c < std::min(part + channels, all); ++c) {
+          for (int64_t f = first; f < end; ++f) *to++ = from[(f * all + c) * taps + t];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 int64_t Packer::filters(const Layer& layer, int64_t block, int64_t channels) {
   if (!keep_) return 0;
   const Tensor& weight = *layer.node().constant_input(1);
   std::byte* data = nullptr;
   const Tensor packed = Tensor::zeros(weight.dtype(), {weight.elems()}, &data);
   const std::vector<int64_t>& s = weight.shape();
-  const int64_t filters = s[0], all = s[1], taps = s.size() == 4 ? s[2] * s[3] : 1;
-  const auto size = static_cast<size_t>(dtype_bytes(weight.dtype()));
-  for (int64_t first = 0; first < filters; first += block) {
-    for (int64_t part = 0; part < all; part += channels) {
-      for (int64_t t = 0; t < taps; ++t) {
-        for (int64_t c = part; c < std::min(part + channels, all); ++c) {
-          for (int64_t f = first; f < std::min(first + block, filters); ++f) {
-            std::memcpy(data, weight.data() + static_cast<size_t>((f * all + c) * taps + t) * size, size);
-            data += size;
-          }
-        }
-      }
-    }
+  const int64_t taps = s.size() == 4 ? s[2] * s[3] : 1;
+  const auto pack = [&]<typename Element>(Element) {
+    pack_filters(reinterpret_cast<const Element*>(weight.data()), reinterpret_cast<Element*>(data), s[0], s[1], taps,
+                 block, channels);
+  };
+  switch (dtype_bytes(weight.dtype())) {
+    case 1:
+      pack(uint8_t{});
+      break;
+    case 2:
+      pack(uint16_t{});
+      break;
+    default:
+      HETNN_ASSERT(dtype_bytes(weight.dtype()) == 4, "filters are i8, f16 or f32");
+      pack(uint32_t{});
   }
   return keep(packed);
 }
@@ -58,12 +81,10 @@ int64_t Packer::filters(const Layer& layer, int64_t block, int64_t channels) {
 int64_t Packer::bias(const Layer& layer) {
   const ir::Node& node = layer.node();
   const ir::Value& bias = *node.input(2);
+  if (!keep_) return 0;
   const Tensor& tensor = *node.constant_input(2);
   if (layer.dtype == DType::f32) return map(bias);
   if (layer.dtype != DType::i8) return keep(ops::widen(tensor, bias.type()));
-  if (!bias.type().quant || bias.dtype() != DType::i32)
-    throw Unsupported(text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ",
-                           ops::to_string(bias.type()), "."));
   const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant, &b = *bias.type().quant;
   const auto in = tensor.values<int32_t>();
   std::vector<int32_t> out(in.size());
@@ -82,45 +103,24 @@ bool scales_steps(const Layer& layer) {
 }
 
 int64_t Packer::factors(const Layer& layer, std::span<const double> reals, bool of_steps) {
+  if (!keep_) return 0;
   const Rounding rounding = layer.rounding(spec_);
   std::vector<int32_t> words;
-  try {
-    for (double real : reals) {
-      const Requant factor = of_steps ? requant_of_steps(real, rounding) : requant_of(real, rounding);
-      words.insert(words.end(), {factor.multiplier, factor.shift});
-    }
-  } catch (const InvalidModel& error) {
-    throw Unsupported(text(ir::describe(layer.node()), ": ", error.what()));
+  for (double real : reals) {
+    const Requant factor = of_steps ? requant_of_steps(real, rounding) : requant_of(real, rounding);
+    words.insert(words.end(), {factor.multiplier, factor.shift});
   }
   const auto count = static_cast<int64_t>(words.size());
   return keep(Tensor::of<int32_t>({count}, words));
 }
 
 int64_t Packer::product_factors(const Layer& layer) {
-  const ir::Node& node = layer.node();
-  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
-                   &y = *node.output()->type().quant;
-  std::vector<double> reals(static_cast<size_t>(layer.product.out_c));
-  for (size_t k = 0; k < reals.size(); ++k) reals[k] = x.scale() * w.scale(k) / y.scale();
-  return factors(layer, reals, scales_steps(layer));
+  return factors(layer, product_factors_of(layer), scales_steps(layer));
 }
 
-// Sums and extremes are formed at a common scale with more bits; products as they are.
-int64_t Packer::combined_factors(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y) {
-  const double sa = a.type().quant->scales[0], sb = b.type().quant->scales[0], sy = y.type().quant->scales[0];
-  const double common = 2 * std::max(sa, sb);
-  const bool product = layer.op == npu::ElementwiseOp::mul;
-  const double reals[] = {sa / common, sb / common, product ? sa * sb / sy : common / (sy * (1 << kElementwiseBits))};
-  return factors(layer, reals);
-}
+int64_t Packer::pair_factors(const Layer& layer) { return factors(layer, pair_factors_of(layer)); }
 
-int64_t Packer::pair_factors(const Layer& layer) {
-  return combined_factors(layer, *layer.inputs[0], layer.row ? *layer.row : *layer.inputs[1], *layer.node().output());
-}
-
-int64_t Packer::addend_factors(const Layer& layer) {
-  return combined_factors(layer, *layer.node().output(), *layer.addend(), *layer.epilogue.sum);
-}
+int64_t Packer::addend_factors(const Layer& layer) { return factors(layer, addend_factors_of(layer)); }
 
 int64_t Packer::table(const Layer& layer) { return keep(layer.node().tensor("table")); }
 

@@ -15,7 +15,6 @@ namespace hetnn::backends::scheduling {
 using KeepConstant = std::function<int64_t(const Tensor&)>;
 
 /// Packs constants, or only says where they would lie: without `keep` everything begins at 0, enough to time a layer.
-/// Throws Unsupported naming the node for scales and biases that the engines do not take.
 class Packer {
  public:
   Packer(const npu::Spec& spec, KeepConstant keep) : spec_(spec), keep_(std::move(keep)) {}
@@ -39,7 +38,6 @@ class Packer {
   int64_t keep(const Tensor& tensor) { return keep_ ? keep_(tensor) : 0; }
   // `of_steps`: of values of 16 bits at most.
   int64_t factors(const Layer& layer, std::span<const double> reals, bool of_steps = false);
-  int64_t combined_factors(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y);
 
   const npu::Spec& spec_;
   const KeepConstant keep_;

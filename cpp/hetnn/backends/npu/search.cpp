@@ -240,7 +240,7 @@ class Search {
       out.rings.push_back({f.storage, aligned(std::min(ring_rows, f.map.h) * f.map.w * f.pixel_bytes)});
     }
     // Rows of a steady step: the last that a layer or a load takes of those tried, but for the very last.
-    std::map<size_t, std::vector<int64_t>> steps;
+    std::vector<std::vector<int64_t>> steps(count);
     struct Moved {
       const ir::Value* value;
       bool store;
@@ -249,14 +249,14 @@ class Search {
     std::vector<Moved> moved;
     for (const Event& event : stripes.events) {
       if (event.kind == Event::Kind::compute) {
-        steps[event.layer].push_back(event.count);
+        steps[event.layer - first].push_back(event.count);
         continue;
       }
       const bool store = event.kind == Event::Kind::store;
       auto at = std::find_if(moved.begin(), moved.end(),
                              [&](const Moved& m) { return m.value == event.value && m.store == store; });
       if (at == moved.end()) at = moved.insert(at, {event.value, store});
-      const Map map = network_.map(*event.value);
+      const Map& map = network_.map(*event.value);
       const int64_t pixel = map.c * dtype_bytes(event.value->dtype()), pixels = event.count * map.w;
       const bool dense = pixel == network_.frame(*event.value).pixel_bytes;
       at->rows += event.count;
@@ -270,8 +270,8 @@ class Search {
       const int64_t kept = layer.parameters().bytes;
       out.kept_bytes += kept;
       out.kept_dma += dma_cycles(spec_, spec_.constants(), static_cast<double>(kept), kept > 0 ? 1 : 0, false);
-      if (layer.form == Form::view || steps[k].empty()) continue;
-      const std::vector<int64_t>& counts = steps[k];
+      const std::vector<int64_t>& counts = steps[k - first];
+      if (layer.form == Form::view || counts.empty()) continue;
       const int64_t steady = counts[counts.size() > 2 ? counts.size() - 2 : 0], whole = layer.out.h / steady;
       const double cycles =
           static_cast<double>(layer.cycles(spec_, steady)) * static_cast<double>(whole) +
@@ -281,7 +281,7 @@ class Search {
       if (layer.form == Form::product) out.accumulates &= accumulates(spec_, most * layer.out.w * layer.out.c);
     }
     for (const Moved& m : moved) {
-      const Map map = network_.map(*m.value);
+      const Map& map = network_.map(*m.value);
       const double bytes =
           static_cast<double>(m.bytes) / static_cast<double>(m.rows) * static_cast<double>(map.n * map.h);
       const Storage& storage = network_.storage(*m.value);
@@ -433,7 +433,7 @@ class Search {
         const bool whole = tile.channels == layer.out.c;
         const auto moved = [&](const ir::Value& value, bool store) {
           if (is_home(network_, homes, value)) return;
-          const Map map = network_.map(value);
+          const Map& map = network_.map(value);
           const auto run = static_cast<double>(whole ? pixel : in_bursts(pixel));
           const double parts = std::ceil(static_cast<double>(map.c) / static_cast<double>(tile.channels));
           out.dma += dma_cycles(spec_, spec_.dram, run * parts * static_cast<double>(map.n * map.h * map.w),

@@ -10,19 +10,20 @@ namespace hetnn::backends::scheduling {
 
 using npu::Instruction;
 
-Schedule Streams::known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find) {
+template <typename T>
+T Streams::known(ByOutline<T>& kept, const Network& network, const std::function<T()>& find) {
   std::vector<int64_t> outline = network.outline();
   {
     const std::lock_guard lock(mutex_);
-    if (const auto at = schedules.find(outline); at != schedules.end()) return at->second;
+    if (const auto at = kept.find(outline); at != kept.end()) return at->second;
   }
-  Schedule out = find();
+  T out = find();
   const std::lock_guard lock(mutex_);
-  return schedules.emplace(std::move(outline), std::move(out)).first->second;
+  return kept.emplace(std::move(outline), std::move(out)).first->second;
 }
 
 Schedule Streams::schedule(const Network& network) {
-  return known(schedules_, network, [&] {
+  return known<Schedule>(schedules_, network, [&] {
     return network.layers().size() == 1 ? best_alone(network) : find_schedule(spec_, network, tiles_);
   });
 }
@@ -113,9 +114,25 @@ Stream Streams::stream(const Network& network, const Schedule& schedule, Packer&
 }
 
 int64_t Streams::cycles(const Network& network) {
-  const Schedule first = known(first_schedules_, network, [&] { return find_schedule(spec_, network, tiles_); });
-  Packer packer(spec_, nullptr);
-  return order_of(expand(spec_, network, first, packer).instructions)->timing.cycles;
+  return known<int64_t>(cycles_, network, [&] {
+    Packer packer(spec_, nullptr);
+    return order_of(expand(spec_, network, find_schedule(spec_, network, tiles_), packer).instructions)->timing.cycles;
+  });
+}
+
+std::vector<int64_t> Streams::layer_cycles(const Network& network) {
+  return known<std::vector<int64_t>>(layer_cycles_, network, [&] {
+    Packer packer(spec_, nullptr);
+    const Stream made = stream(network, schedule(network), packer);
+    std::vector<int64_t> out(network.layers().size());
+    npu::Clock clock(spec_);
+    for (size_t k = 0; k < made.instructions.size(); ++k) {
+      const int64_t begin = clock.now_cycles();
+      clock.step(made.instructions[k]);
+      out[made.layers[k]] += clock.now_cycles() - begin;
+    }
+    return out;
+  });
 }
 
 }  // namespace hetnn::backends::scheduling

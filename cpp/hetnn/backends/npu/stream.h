@@ -34,9 +34,11 @@ class Streams {
   Schedule schedule_as(const Network& network, const Schedule& packed);
   /// Throws as expand does.
   Stream stream(const Network& network, const Schedule& schedule, Packer& packer);
-  /// Cycles of a network by itself as find_schedule has it, by its stream's clock. Throws as find_schedule and expand
+  /// Cycles of one layer by itself as find_schedule has it, by its stream's clock. Throws as find_schedule and expand
   /// do.
   int64_t cycles(const Network& network);
+  /// Cycles of each layer of a network as schedule() has it. Throws likewise.
+  std::vector<int64_t> layer_cycles(const Network& network);
 
  private:
   // An order of instructions, and the same with tokens.
@@ -45,8 +47,10 @@ class Streams {
     npu::Ordered ordered;
     npu::Timing timing;
   };
-  using Schedules = std::map<std::vector<int64_t>, Schedule>;  // by outline
-  Schedule known(Schedules& schedules, const Network& network, const std::function<Schedule()>& find);
+  template <typename T>
+  using ByOutline = std::map<std::vector<int64_t>, T>;
+  template <typename T>
+  T known(ByOutline<T>& kept, const Network& network, const std::function<T()>& find);
   Schedule best_alone(const Network& network);
   Order new_order(const std::vector<npu::Instruction>& instructions) const;
   std::shared_ptr<const Order> order_of(const std::vector<npu::Instruction>& instructions);
@@ -54,7 +58,9 @@ class Streams {
   const npu::Spec& spec_;
   BestTiles tiles_{spec_};
   std::mutex mutex_;
-  Schedules schedules_, first_schedules_;
+  ByOutline<Schedule> schedules_;
+  ByOutline<int64_t> cycles_;
+  ByOutline<std::vector<int64_t>> layer_cycles_;
   std::map<std::vector<uint64_t>, std::shared_ptr<const Order>> orders_;  // by the words of instructions
   size_t kept_words_ = 0;                                                 // in all of their keys
 };

@@ -1,6 +1,7 @@
 // Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/symbols.h"
@@ -32,13 +33,18 @@ void keep_sizes_from_values(const ir::Graph& graph, std::set<std::string, std::l
   }
 }
 
-// Of the best plan; infinite where pins or a strict device leave none, which a rewriting may mend.
-double plan_cost_us(const Draft& draft, const ir::Graph& graph) {
+// The best plan, if pins or a strict device leave one.
+std::optional<plan::NetworkPlan> best_plan(const Draft& draft, const ir::Graph& graph) {
   try {
-    return plan::plan_network(graph, draft.target, draft.network).result.cost_us;
+    return plan::plan_network(graph, draft.target, draft.network);
   } catch (const Unsupported&) {
-    return std::numeric_limits<double>::infinity();
+    return std::nullopt;
   }
+}
+
+// Infinite where there is none, which a rewriting may mend.
+double cost_us(const std::optional<plan::NetworkPlan>& plan) {
+  return plan ? plan->result.cost_us : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -48,9 +54,11 @@ void choose_rewrites(Draft& draft) {
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
     keep_sizes_from_values(draft.graph, draft.kept_as_written);
+    draft.as_written = best_plan(draft, draft.canonical);
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
-        [&](const ir::Graph& legal) { return plan_cost_us(draft, legal); }, draft.legalize_options());
+        cost_us(draft.as_written), [&](const ir::Graph& legal) { return cost_us(best_plan(draft, legal)); },
+        draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);
     draft.out_of_range = std::move(chosen.out_of_range);

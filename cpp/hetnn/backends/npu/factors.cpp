@@ -1,0 +1,59 @@
+#include "hetnn/backends/npu/factors.h"
+
+#include <algorithm>
+
+#include "hetnn/base/error.h"
+#include "hetnn/base/requantize.h"
+
+namespace hetnn::backends::scheduling {
+namespace {
+
+// Sums and extremes are formed at a common scale with more bits; products as they are.
+std::vector<double> combined(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y) {
+  const double sa = a.type().quant->scales[0], sb = b.type().quant->scales[0], sy = y.type().quant->scales[0];
+  const double common = 2 * std::max(sa, sb);
+  const bool product = layer.op == npu::ElementwiseOp::mul;
+  return {sa / common, sb / common, product ? sa * sb / sy : common / (sy * (1 << kElementwiseBits))};
+}
+
+}  // namespace
+
+std::vector<double> product_factors_of(const Layer& layer) {
+  const ir::Node& node = layer.node();
+  const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
+                   &y = *node.output()->type().quant;
+  std::vector<double> out(static_cast<size_t>(layer.product.out_c));
+  for (size_t k = 0; k < out.size(); ++k) out[k] = x.scale() * w.scale(k) / y.scale();
+  return out;
+}
+
+std::vector<double> pair_factors_of(const Layer& layer) {
+  return combined(layer, *layer.inputs[0], layer.row ? *layer.row : *layer.inputs[1], *layer.node().output());
+}
+
+std::vector<double> addend_factors_of(const Layer& layer) {
+  return combined(layer, *layer.node().output(), *layer.addend(), *layer.epilogue.sum);
+}
+
+std::string why_no_factors(const Layer& layer) {
+  if (layer.dtype != DType::i8) return {};
+  const ir::Node& node = layer.node();
+  const bool product = layer.form == Form::product || layer.form == Form::matrices;
+  std::vector<double> factors;
+  if (product) factors = product_factors_of(layer);
+  if (layer.form == Form::pair) factors = pair_factors_of(layer);
+  if (layer.addend()) {
+    for (const double factor : addend_factors_of(layer)) factors.push_back(factor);
+  }
+  const auto odd = std::find_if_not(factors.begin(), factors.end(), has_requant);
+  if (odd != factors.end())
+    return text(ir::describe(node), ": the factor between two scales must be in [2^-31, 2^30); got ", *odd,
+                ". Check the scales of the layer's operands and result.");
+  if (!product || !layer.product.biased) return {};
+  const ops::Type& bias = node.input(2)->type();
+  if (bias.quant && bias.dtype == DType::i32) return {};
+  return text(ir::describe(node), ": a quantized layer's bias must be i32 with scales; got ", ops::to_string(bias),
+              ".");
+}
+
+}  // namespace hetnn::backends::scheduling

@@ -1,0 +1,21 @@
+// The factors between scales by which a layer's integers become those of its result.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hetnn/backends/npu/network.h"
+
+namespace hetnn::backends::scheduling {
+
+/// From a product's sums to its result, one for each filter or column.
+std::vector<double> product_factors_of(const Layer& layer);
+/// Of a pair's operands to a common scale with more bits, and from there to its result. Of products as they are.
+std::vector<double> pair_factors_of(const Layer& layer);
+/// Of a product's result, its addend and their sum.
+std::vector<double> addend_factors_of(const Layer& layer);
+
+/// Why the engines have no such factors or sums, in a sentence about the layer's node; empty where they have.
+std::string why_no_factors(const Layer& layer);
+
+}  // namespace hetnn::backends::scheduling

@@ -50,8 +50,7 @@ int plans_within_time(const ir::Graph& graph, int most) {
 }  // namespace
 
 ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
-                               const std::function<double(const ir::Graph&)>& plan_cost_us, LegalizeOptions options,
-                               int max_plans) {
+                               const PlanRewrites& plan, LegalizeOptions options, int max_plans) {
   ir::Graph plain = canonical.clone();
   if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
   ChosenRewrites best{std::move(plain), {}, {}, {}, without_us, without_us};
@@ -59,18 +58,19 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
 
   Legalizer legalizer(oracle, options, canonical.symbols);
   int plans_left = plans_within_time(canonical, max_plans);
-  auto attempt = [&] {
+  const auto attempt = [&] {
     ChosenRewrites out{canonical.clone(), {}, {}, {}, without_us, 0};
     out.taken = legalizer.run(out.graph);
-    out.cost_us = plan_cost_us(out.graph);
+    PlannedRewrites planned = plan(out.graph, out.taken);
+    out.cost_us = planned.cost_us;
     --plans_left;
-    return out;
+    return std::pair(std::move(out), std::move(planned.doubtful));
   };
   const auto with_reasons = [&](ChosenRewrites chosen) {
     chosen.out_of_range = legalizer.out_of_range();
     return chosen;
   };
-  ChosenRewrites current = attempt();
+  auto [current, doubtful] = attempt();
   const std::vector<report::RewriteRow> possible = current.taken;
   if (mode == RewriteMode::always || possible.empty()) return with_reasons(std::move(current));
   std::vector<Unit> units = units_of(possible, true);
@@ -80,10 +80,12 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
     if (plans_left == 0) break;
     const Unit fresh = not_yet(options.excluded_nodes, unit);
     if (fresh.empty() || fresh.size() == current.taken.size()) continue;  // as it is, or without any: known
+    if (fresh.size() == 1 && !doubtful.contains(fresh.front())) continue;
     options.excluded_nodes.insert(fresh.begin(), fresh.end());
-    ChosenRewrites without = attempt();
+    auto [without, still_doubtful] = attempt();
     if (without.cost_us < current.cost_us) {
       current = std::move(without);
+      doubtful = std::move(still_doubtful);
     } else {
       for (const std::string& node : fresh) options.excluded_nodes.erase(node);
     }

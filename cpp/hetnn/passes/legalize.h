@@ -71,12 +71,18 @@ struct ChosenRewrites {
   double cost_us = 0;          // of the plan of `graph`
 };
 
-/// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest by `plan_cost_us`
-/// among none, all, and all but some, found by leaving out one rewrite after the other, where they are many one kind
-/// after the other first: at most `max_plans` plans, fewer of a graph of thousands of nodes.
-/// `plan_cost_us` plans a legal graph and returns its predicted time; of the model as written that is `without_us`.
+/// What planning says of a graph with rewrites: its best plan's time, and the rewritten nodes that a better plan may
+/// leave as they were.
+struct PlannedRewrites {
+  double cost_us = 0;
+  std::set<std::string, std::less<>> doubtful;
+};
+using PlanRewrites = std::function<PlannedRewrites(const ir::Graph&, const std::vector<report::RewriteRow>&)>;
+
+/// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest among none, which
+/// costs `without_us`, all, and all but some, found by leaving out one doubtful rewrite after the other, where they are
+/// many one kind after the other first: at most `max_plans` plans, fewer of a graph of thousands of nodes.
 ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
-                               const std::function<double(const ir::Graph&)>& plan_cost_us,
-                               LegalizeOptions options = {}, int max_plans = 24);
+                               const PlanRewrites& plan, LegalizeOptions options = {}, int max_plans = 24);
 
 }  // namespace hetnn::passes

@@ -85,6 +85,10 @@ void apply(const NetworkPlan& plan, ir::Graph& graph);
 /// Fills in all figures of `rows` but predicted_us_after. `before` describes the graph before it was rewritten, `plan`
 /// is that of the graph afterwards.
 void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<report::RewriteRow>& rows);
+/// Of `rows`, whose figures are filled in: the nodes whose rewriting may not pay. What took their place runs on the
+/// general processor, or is worth little where everything else stays as it is.
+std::set<std::string, std::less<>> doubtful_rewrites(const NetworkPlan& plan,
+                                                     const std::vector<report::RewriteRow>& rows);
 /// `without` is the plan without any rewriting.
 report::RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan);
 

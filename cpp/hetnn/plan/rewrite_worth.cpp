@@ -115,6 +115,21 @@ void add_worth(const NetworkPlan& before, const NetworkPlan& plan, std::vector<r
   }
 }
 
+std::set<std::string, std::less<>> doubtful_rewrites(const NetworkPlan& plan,
+                                                     const std::vector<report::RewriteRow>& rows) {
+  constexpr double kLittle = 1.25;  // its time as written, transfers and launches, to its time as rewritten
+  std::set<std::string_view> on_general;
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    if (plan.result.device_of[k] == 0) on_general.insert(plan.nodes[k]->name());
+  }
+  std::set<std::string, std::less<>> out;
+  for (const report::RewriteRow& row : rows) {
+    if (on_general.contains(row.node) || row.predicted_us_before < kLittle * row.predicted_us_after)
+      out.insert(row.node);
+  }
+  return out;
+}
+
 report::RewritingTotals rewriting_totals(const NetworkPlan& without, const NetworkPlan& plan) {
   return {crossing_bytes(without) - crossing_bytes(plan), accelerator_launches(without) - accelerator_launches(plan),
           without.result.cost_us, plan.result.cost_us};

@@ -47,6 +47,19 @@ double cost_us(const std::optional<plan::NetworkPlan>& plan) {
   return plan ? plan->result.cost_us : std::numeric_limits<double>::infinity();
 }
 
+passes::PlannedRewrites plan_rewrites(const Draft& draft, const ir::Graph& legal,
+                                      std::vector<report::RewriteRow> rewrites) {
+  const std::optional<plan::NetworkPlan> planned = best_plan(draft, legal);
+  passes::PlannedRewrites out{cost_us(planned), {}};
+  if (planned && draft.as_written) {
+    plan::add_worth(*draft.as_written, *planned, rewrites);
+    out.doubtful = plan::doubtful_rewrites(*planned, rewrites);
+  } else {
+    for (const report::RewriteRow& row : rewrites) out.doubtful.insert(row.node);
+  }
+  return out;
+}
+
 }  // namespace
 
 void choose_rewrites(Draft& draft) {
@@ -57,7 +70,8 @@ void choose_rewrites(Draft& draft) {
     draft.as_written = best_plan(draft, draft.canonical);
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
-        cost_us(draft.as_written), [&](const ir::Graph& legal) { return cost_us(best_plan(draft, legal)); },
+        cost_us(draft.as_written),
+        [&](const ir::Graph& legal, const auto& rewrites) { return plan_rewrites(draft, legal, rewrites); },
         draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);

@@ -36,6 +36,7 @@ struct Mac {
   /// Cycles of one step by element type (a type that is absent takes 1).
   std::map<DType, int64_t> step_cycles;
   int64_t accumulator_bytes = 0;  // of the sums of one instruction, 4 bytes each; 0: as many as are needed
+  bool adds_map = true;           // a second map of the scratchpad to its result
 };
 
 /// One memory. `burst_bytes` is the unit of transfers: shorter or unaligned runs cost whole bursts.
@@ -89,11 +90,10 @@ struct NonExportable {
 
 /// Energy of single actions, in picojoules. A figure of 0 is not counted.
 struct Energy {
-  std::map<std::string, double, std::less<>> mac;  // by element type
+  std::map<DType, double> mac, vector_op;  // a multiply-accumulate, and an element of the other engine
   double sram_byte = 0;
   double dram_byte = 0;
   double flash_byte = 0;
-  double vector_op = 0;
   std::string source;
 };
 

@@ -1,4 +1,5 @@
 // Reads, writes and describes specs as JSON. One table of fields serves the reader, the writer and the schema.
+#include <algorithm>
 #include <functional>
 
 #include "hetnn/base/json_fields.h"
@@ -28,22 +29,47 @@ using Limits = decltype(OpEntry::limits);
 using Operators = decltype(Spec::ops);
 using Sources = decltype(Spec::provenance);
 
-Convert<std::map<DType, int64_t>> by_dtype(Convert<int64_t> figure) {
+template <typename T>
+Convert<std::map<DType, T>> by_dtype(Convert<T> figure) {
   std::vector<std::string_view> names;
   for (DType dtype : kAllDTypes) names.push_back(dtype_name(dtype));
-  return {[=](const At& at, std::map<DType, int64_t>& into) {
+  return {[=](const At& at, std::map<DType, T>& into) {
             at.each_entry([&](const std::string& key, const At& entry) {
               const auto dtype = dtype_from_name(key);
               if (!dtype) at.unknown("element type", key, names);
               figure.read(entry, into[*dtype]);
             });
           },
-          [=](const std::map<DType, int64_t>& from) {
+          [=](const std::map<DType, T>& from) {
             Json out = Json::object();
-            for (const auto& [dtype, value] : from) out[std::string(dtype_name(dtype))] = value;
+            for (const auto& [dtype, value] : from) out[std::string(dtype_name(dtype))] = figure.write(value);
             return out.empty() ? Json() : out;
           },
           {{"type", "object"}, {"additionalProperties", figure.schema}}};
+}
+
+// One figure is that of every type.
+Convert<std::map<DType, double>> one_or_by_dtype(Convert<double> figure) {
+  const Convert<std::map<DType, double>> entries = by_dtype(figure);
+  Json schema = {{"anyOf", {figure.schema, entries.schema}}};
+  return {[=](const At& at, std::map<DType, double>& into) {
+            if (!at.json.is_number()) return entries.read(at, into);
+            for (const DType dtype : kAllDTypes) figure.read(at, into[dtype]);
+          },
+          [=](const std::map<DType, double>& from) {
+            const bool all = from.size() == std::size(kAllDTypes) &&
+                             std::all_of(from.begin(), from.end(),
+                                         [&](const auto& entry) { return entry.second == from.begin()->second; });
+            return all ? figure.write(from.begin()->second) : entries.write(from);
+          },
+          std::move(schema)};
+}
+
+// Left out where it holds.
+Convert<bool> true_if_absent() {
+  Convert<bool> out = json::truth();
+  out.write = [](bool value) { return value ? Json() : Json(false); };
+  return out;
 }
 
 const Fields<Mac>& mac_fields() {
@@ -67,6 +93,8 @@ const Fields<Mac>& mac_fields() {
        kOptional},
       {"accumulator_bytes", &Mac::accumulator_bytes, integer(0),
        "bytes for the sums of one instruction, 4 for each; 0 or absent: as many as are needed", kOptional},
+      {"adds_map", &Mac::adds_map, true_if_absent(),
+       "whether it can add a second map of the scratchpad to its result; else sums are layers of their own", kOptional},
   };
   return fields;
 }
@@ -180,12 +208,13 @@ const Fields<NonExportable>& non_exportable_fields() {
 
 const Fields<Energy>& energy_fields() {
   static const Fields<Energy> fields = {
-      {"mac", &Energy::mac, json::unless_empty(json::map_of<Limits>(number(0))),
+      {"mac", &Energy::mac, by_dtype(number(0)),
        "pJ of one multiply-accumulate by element type; one that is left out counts 0", kOptional},
       {"sram_byte", &Energy::sram_byte, number(0), "pJ of one byte of scratchpad traffic", kOptional},
       {"dram_byte", &Energy::dram_byte, number(0), "pJ of one byte of DRAM traffic", kOptional},
       {"flash_byte", &Energy::flash_byte, number(0), "pJ of one byte read of flash", kOptional},
-      {"vector_op", &Energy::vector_op, number(0), "pJ of one vector element", kOptional},
+      {"vector_op", &Energy::vector_op, one_or_by_dtype(number(0)),
+       "pJ of one element of the vector engine: one figure, or by element type", kOptional},
       {"source", &Energy::source, json::word(), "a sentence that says where the figures come from"}};
   return fields;
 }

@@ -51,19 +51,25 @@ struct CostOf {
   Cost operator()(const Conv2d& i) const { return product(work_of(i)); }
   Cost operator()(const Matmul& i) const { return product(work_of(i)); }
   Cost operator()(const Elementwise& i) const {
-    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
   }
   Cost operator()(const Activation& i) const {
-    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.act_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.act_cycles);
   }
   Cost operator()(const Reduce& i) const {
-    return vector(static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
   }
   Cost operator()(const Move& i) const {
-    return vector(static_cast<double>(i.size0) * static_cast<double>(i.size1) * static_cast<double>(i.size2), 1);
+    const DType dtype = i.elem_bytes == 1   ? DType::i8
+                        : i.elem_bytes == 2 ? DType::f16
+                        : i.elem_bytes == 4 ? DType::f32
+                                            : DType::i64;
+    return vector(static_cast<int64_t>(dtype),
+                  static_cast<double>(i.size0) * static_cast<double>(i.size1) * static_cast<double>(i.size2), 1);
   }
   Cost operator()(const Pool& i) const {
-    return vector(static_cast<double>(i.out_h * i.out_w) * static_cast<double>(i.channels) *
+    return vector(i.dtype,
+                  static_cast<double>(i.out_h * i.out_w) * static_cast<double>(i.channels) *
                       static_cast<double>(i.kernel_h * i.kernel_w),
                   spec.vector.elem_cycles);
   }
@@ -78,10 +84,10 @@ struct CostOf {
     return {.cycles = whole - hidden, .latency_cycles = hidden, .dma_bytes = i.size0 * i.size1 * i.size2};
   }
   Cost product(const MacWork& work) const {
-    return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .mac_dtype = work.dtype};
+    return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .dtype = work.dtype};
   }
-  Cost vector(double elems, double each) const {
-    return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems};
+  Cost vector(int64_t dtype, double elems, double each) const {
+    return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems, .dtype = dtype_of(dtype)};
   }
 };
 
@@ -199,11 +205,14 @@ void Clock::step(const Instruction& instruction) {
   totals_.busy_cycles[at] = std::min(totals_.busy_cycles[at] + cost.cycles, kMost_cycles);
   totals_.dma_bytes += cost.dma_bytes;
   totals_.macs += cost.macs;
-  auto energy = spec_.energy_pj.mac.find(dtype_name(cost.mac_dtype));
+  const auto each = [&](const std::map<DType, double>& figures) {
+    const auto figure = figures.find(cost.dtype);
+    return figure == figures.end() ? 0 : figure->second;
+  };
   totals_.energy_nj +=
-      1e-3 * (cost.macs * (energy == spec_.energy_pj.mac.end() ? 0 : energy->second) +
+      1e-3 * (cost.macs * each(spec_.energy_pj.mac) + cost.vector_elems * each(spec_.energy_pj.vector_op) +
               static_cast<double>(cost.dma_bytes) * outside_pj(instruction) +
-              cost.scratchpad_bytes * spec_.energy_pj.sram_byte + cost.vector_elems * spec_.energy_pj.vector_op);
+              cost.scratchpad_bytes * spec_.energy_pj.sram_byte);
   totals_.cycles = now_cycles();
 }
 

@@ -51,8 +51,8 @@ struct Cost {
   int64_t dma_bytes = 0;
   double scratchpad_bytes = 0;  // read and written
   double macs = 0;
-  DType mac_dtype = DType::f32;  // of the products
   double vector_elems = 0;
+  DType dtype = DType::f32;  // of the products or elements
 };
 Cost cost_of(const Spec& spec, const Instruction& instruction);
 

@@ -15,6 +15,9 @@ from hetnn.cli import main
 from hetnn.target import resolve_target
 
 
+RELU = "graph @g {stage = imported} (%x: f32[1,4]) -> (%y) { %y = relu(%x) : f32[1,4] }"
+
+
 def target_with(**changes: Any) -> dict[str, Any]:
     """cpu and an NPU as relu-only, its sheet changed."""
     devices = resolve_target("cpu+relu-only")["devices"]
@@ -36,6 +39,45 @@ def test_energy_of_products_is_that_of_their_type(
     assert main(["simulate", str(path), "--json"]) == 0
     layers = [row for part in json.loads(capsys.readouterr().out)["subgraphs"] for row in part["layers"]]
     assert sum(row["energy_nj"] for row in layers) == pytest.approx(8 * 8 * 16 * 16 * per_mac / 1000)
+
+
+@pytest.mark.parametrize(("figure", "of_i8"), [(0.5, 0.5), ({"f32": 4.0, "i8": 0.25}, 0.25), ({"f32": 4.0}, 0.0)])
+def test_energy_of_other_work_is_that_of_its_type(
+    figure: Any, of_i8: float, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    energy = {"vector_op": figure, "source": "a test"}
+    graph = """graph @q {stage = imported} (%x: i8{0.05}[1,8,16,16]) -> (%y) {
+  %y = max_pool2d(%x) {kernel = [2, 2], stride = [2, 2], q_scale = [0.05]} : i8{0.05}[1,8,8,8]
+}"""
+    path = tmp_path / "net.hetnn"
+    hetnn.compile(graph, target_with(energy_pj=energy), strategy="take-all").save(path)
+    capsys.readouterr()
+    assert main(["simulate", str(path), "--json"]) == 0
+    layers = [row for part in json.loads(capsys.readouterr().out)["subgraphs"] for row in part["layers"]]
+    assert sum(row["energy_nj"] for row in layers) == pytest.approx(8 * 8 * 8 * 4 * of_i8 / 1000)
+
+
+@pytest.mark.parametrize("key", ["mac", "vector_op"])
+def test_energy_of_no_type_is_refused(key: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=rf"energy_pj\.{key} has the unknown element type 'i80'"):
+        hetnn.check(RELU, target_with(energy_pj={key: {"i80": 1}, "source": "a test"}))
+
+
+def test_a_machine_that_adds_no_map_computes_sums_by_themselves(tmp_path: Any) -> None:
+    graph = """graph @q {stage = imported} (%x: i8{0.05}[1,8,16,16]) -> (%y) {
+  %w = constant() {value = i8[8,8,1,1] {ONES}, q_scale = [0.01]} : i8{0.01}[8,8,1,1]
+  %c = conv2d(%x, %w) {q_scale = [0.3]} : i8{0.3}[1,8,16,16]
+  %y = add(%c, %x) {q_scale = [0.3]} : i8{0.3}[1,8,16,16]
+}""".replace("ONES", ", ".join(["1"] * 64))
+    mac = resolve_target("cpu+relu-only")["devices"][1]["spec"]["mac"]
+    layers, values = {}, []
+    x = np.arange(8 * 256, dtype=np.int64).reshape(1, 8, 16, 16).astype(np.int8)
+    for adds in (True, False):
+        built = hetnn.compile(graph, target_with(mac={**mac, "adds_map": adds}), strategy="take-all")
+        layers[adds] = len(built.report("dict")["fusions"])
+        values.append(built.run([x])[0])
+    assert layers == {True: 1, False: 0}
+    np.testing.assert_array_equal(values[0], values[1])
 
 
 class Crossed(nn.Module):

@@ -322,6 +322,7 @@ class NpuBackend final : public Backend {
                                               with = scheduling::epilogue_of(together, deterministic);
     if (!with) return false;
     if (with->addend == without->addend) return true;  // an activation takes no time
+    if (!spec_.mac.adds_map) return false;
     const ir::Node& anchor = *launch.front();
     return layer_us(anchor, *with, hints) <= layer_us(anchor, *without, hints) + layer_us(follower, {}, hints);
   }

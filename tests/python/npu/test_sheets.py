@@ -14,7 +14,6 @@ import hetnn
 from hetnn.cli import main
 from hetnn.target import resolve_target
 
-
 RELU = "graph @g {stage = imported} (%x: f32[1,4]) -> (%y) { %y = relu(%x) : f32[1,4] }"
 
 

@@ -9,6 +9,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/base/error.h"
+#include "hetnn/passes/compute_in_f32.h"
 #include "hetnn/passes/fuse.h"
 #include "hetnn/target/target.h"
 
@@ -56,6 +57,13 @@ class Backend : public target::Device {
   /// Whether the device has the arithmetic of a node on f16, bf16 or quantized values. Where it has not, the node is
   /// computed in f32 between conversions (passes/compute_in_f32.h).
   virtual bool computes_narrow(const ir::Node&, const Bindings& /*hints*/) const { return true; }
+  /// Whether it computes such a node in f32 without converting this input, of f16 or bf16.
+  virtual bool reads_narrow(const ir::Node&, size_t /*input*/) const { return false; }
+  /// Both, of a graph whose symbols have these hints, which outlive it.
+  passes::NarrowArithmetic narrow_arithmetic(const Bindings& hints) const {
+    return {[this, &hints](const ir::Node& node) { return computes_narrow(node, hints); },
+            [this](const ir::Node& node, size_t input) { return reads_narrow(node, input); }};
+  }
 
   /// Which nodes of a subgraph are one launch; without an override each is a launch of its own.
   virtual passes::FuseOptions fusing(const LowerOptions&, const Bindings& /*hints*/) const {

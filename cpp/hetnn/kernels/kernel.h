@@ -137,8 +137,9 @@ struct Variant {
   LayoutWish layout = LayoutWish::same;
   bool integers = false;  // computes with the integers of quantized i8 themselves; the others do not know their scales
   bool takes_steps = false;
-  bool (*is_table)(int input) = nullptr;  // inputs that are constants, since only the compiler checks all of them
-  WeightTest is_weight = nullptr;         // null: no input is packed
+  bool (*is_table)(int input) = nullptr;   // inputs that are constants, since only the compiler checks all of them
+  bool (*is_narrow)(int input) = nullptr;  // constants of f16 or bf16 that are read as they are, where others are f32
+  WeightTest is_weight = nullptr;          // null: no input is packed
   PackFunction pack = nullptr;
   PackedBytes packed_bytes = nullptr;
   ChooseFunction choose = nullptr;  // null: nothing to choose
@@ -151,6 +152,9 @@ const Variant* find_kernel(std::string_view name);
 /// The variant for calls of an operator, or null where its meaning is all there is: of a call on quantized i8 rather
 /// one that computes with integers. Whether it takes a call's types and shapes, `create` says.
 const Variant* variant_of(const ops::Call& call);
+
+/// Whether a variant of the operator reads that input, a constant of f16 or bf16, as it is.
+bool reads_narrow(const ops::OpDef& op, int input);
 
 /// Whether the variant is one of the operator's.
 bool computes(const Variant& variant, const ops::OpDef& op);

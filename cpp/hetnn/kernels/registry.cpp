@@ -53,9 +53,25 @@ const Variant* variant_of(const ops::Call& call) {
     if (at != variants().end()) return &*at;
   }
   if (function) return named(false);
-  const auto at =
-      std::ranges::find_if(variants(), [&](const Variant& each) { return !each.integers && each.op == call.op->name; });
-  return at == variants().end() ? nullptr : &*at;
+  // Of narrow weights rather one that reads them as they are.
+  const auto reads_some = [&](const Variant& each) {
+    for (size_t k = 0; each.is_narrow && k < call.inputs.size(); ++k) {
+      if (call.has(k) && is_narrow_float(call.input(k).dtype) && each.is_narrow(static_cast<int>(k))) return true;
+    }
+    return false;
+  };
+  const Variant* found = nullptr;
+  for (const Variant& each : variants()) {
+    if (each.integers || each.op != call.op->name) continue;
+    if (reads_some(each)) return &each;
+    if (!found) found = &each;
+  }
+  return found;
+}
+
+bool reads_narrow(const ops::OpDef& op, int input) {
+  return std::ranges::any_of(
+      variants(), [&](const Variant& each) { return each.op == op.name && each.is_narrow && each.is_narrow(input); });
 }
 
 bool computes(const Variant& variant, const ops::OpDef& op) {

@@ -13,13 +13,20 @@
 namespace hetnn::passes {
 namespace {
 
+bool is_widened(const ir::Node& node, size_t input, const NarrowArithmetic& arithmetic) {
+  const ir::Value* value = node.input(input);
+  if (!value || !ops::is_narrow(value->type())) return false;
+  return value->type().quant || !arithmetic.reads || !arithmetic.reads(node, input);
+}
+
 class Converter {
  public:
-  explicit Converter(ir::Graph& graph) : rewriter_(graph) {}
+  Converter(ir::Graph& graph, const NarrowArithmetic& arithmetic) : rewriter_(graph), arithmetic_(arithmetic) {}
 
   void replace(ir::Node* node) {
     std::vector<ir::Value*> inputs;
-    for (ir::Value* input : node->inputs()) inputs.push_back(input ? widened(input) : nullptr);
+    for (size_t k = 0; k < node->inputs().size(); ++k)
+      inputs.push_back(is_widened(*node, k, arithmetic_) ? widened(node->input(k)) : node->input(k));
     ops::Attrs attrs = node->attrs();
     for (std::string_view name : ops::kQuantAttrs) attrs.erase(std::string(name));
     for (auto& [name, attr] : attrs) {
@@ -43,7 +50,6 @@ class Converter {
 
  private:
   ir::Value* widened(ir::Value* value) {
-    if (!ops::is_narrow(value->type())) return value;
     auto [at, fresh] = widened_.try_emplace(value, nullptr);
     if (!fresh) return at->second;
     if (value->producer()) {
@@ -70,6 +76,7 @@ class Converter {
   }
 
   ir::Rewriter rewriter_;
+  const NarrowArithmetic& arithmetic_;
   std::map<const ir::Value*, ir::Value*> widened_;
 };
 
@@ -104,12 +111,19 @@ bool stays_narrow(const ir::Node& node) {
   return node.input(0)->dtype() == DType::f32 || node.output()->dtype() == DType::f32;
 }
 
-size_t compute_in_f32(ir::Graph& graph, const ComputesNarrow& computes) {
-  Converter converter(graph);
+bool needs_f32(const ir::Node& node, const NarrowArithmetic& arithmetic) {
+  if (node.is_constant() || !ops::has_narrow(node.call()) || stays_narrow(node)) return false;
+  const auto is_narrow = [](const ir::Value* output) { return ops::is_narrow(output->type()); };
+  bool converts = std::ranges::any_of(node.outputs(), is_narrow);
+  for (size_t k = 0; k < node.inputs().size(); ++k) converts = converts || is_widened(node, k, arithmetic);
+  return converts && !arithmetic.computes(node);
+}
+
+size_t compute_in_f32(ir::Graph& graph, const NarrowArithmetic& arithmetic) {
+  Converter converter(graph, arithmetic);
   std::vector<ir::Node*> narrow;
   for (ir::Node* node : graph.nodes()) {
-    if (!node->is_constant() && ops::has_narrow(node->call()) && !stays_narrow(*node) && !computes(*node))
-      narrow.push_back(node);
+    if (needs_f32(*node, arithmetic)) narrow.push_back(node);
   }
   for (ir::Node* node : narrow) converter.replace(node);
   if (!narrow.empty()) ir::Rewriter(graph).erase_dead();

@@ -30,9 +30,9 @@ class CpuBackend final : public Backend {
   }
 
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
-    if (widens(node, bindings)) {
+    if (passes::needs_f32(node, narrow_arithmetic(bindings))) {
       ir::Graph alone = passes::isolate(node, {});
-      passes::compute_in_f32(alone, [](const ir::Node&) { return false; });
+      passes::compute_in_f32(alone, {[](const ir::Node&) { return false; }});
       double sum_us = 0;
       for (const ir::Node* part : alone.nodes()) sum_us += part->is_constant() ? 0 : time_us(*part, bindings);
       return sum_us;
@@ -45,6 +45,10 @@ class CpuBackend final : public Backend {
   bool computes_narrow(const ir::Node& node, const Bindings& hints) const override {
     const kernels::Variant* variant = cpu::variant_for(node, hints);
     return variant && variant->integers;
+  }
+
+  bool reads_narrow(const ir::Node& node, size_t input) const override {
+    return cpu::is_constant(*node.input(input)) && kernels::reads_narrow(node.op(), static_cast<int>(input));
   }
 
   passes::FuseOptions fusing(const LowerOptions& options, const Bindings& hints) const override {
@@ -65,11 +69,6 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  // Whether the node is computed in f32 between conversions.
-  bool widens(const ir::Node& node, const Bindings& bindings) const {
-    return ops::has_narrow(node.call()) && !passes::stays_narrow(node) && !computes_narrow(node, bindings);
-  }
-
   cpu::Speeds speeds_;
 };
 

@@ -8,7 +8,7 @@ namespace hetnn::pipeline {
 
 void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend) {
   const Bindings hints = subgraph.hints();
-  passes::compute_in_f32(subgraph, [&](const ir::Node& node) { return backend.computes_narrow(node, hints); });
+  passes::compute_in_f32(subgraph, backend.narrow_arithmetic(hints));
 }
 
 void compute_in_f32(Draft& draft) {

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.blocks import Blocks, blocks_of
 from hetnn.importers.lowering.quantization import typed_integers, typed_reals
 from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
@@ -97,8 +98,16 @@ def _dequantize(call: Call) -> Any:
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
-    reals = call.create("mul", [numbers, call.cast(along, "f32")])
-    return call.cast(reals, dtype)
+    reals = call.cast(call.create("mul", [numbers, call.cast(along, "f32")]), dtype)
+    return call.keep_blocks(reals, _blocks(call)) if dtype == scale.dtype else reals
+
+
+def _blocks(call: Call) -> Blocks | None:
+    """A known matrix as blocks; None where it is none of those."""
+    block, (codes, scales, zeros) = int(call.attr("block_size", 0)), (call.known(k) for k in range(3))
+    if block < 2 or codes is None or scales is None or (zeros is None and call.given(2)) or codes.ndim != 2:
+        return None
+    return blocks_of(codes, call[0].dtype, scales, zeros, call.axis(call.attr("axis", 1), 2), block)
 
 
 @rule("MatMulInteger")

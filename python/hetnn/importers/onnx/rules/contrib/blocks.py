@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
+from hetnn.importers.lowering.blocks import block_linear, fields
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
-from hetnn.importers.onnx.rules.call import Array, Call
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
 
@@ -65,10 +66,6 @@ def known_weight(call: Call, packed: int, scales: int, zeros: int, shape: Sequen
     rows, columns = shape
     count = -(-columns // block)
 
-    def apart(array: Array) -> Array:
-        fields: Array = array.reshape(rows, -1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2**bits - 1)
-        return fields.reshape(rows, -1)
-
     codes, scale, zero = arrays
     assert codes is not None
     assert scale is not None
@@ -77,10 +74,29 @@ def known_weight(call: Call, packed: int, scales: int, zeros: int, shape: Sequen
     step = scale.reshape(rows, count, 1)
     nothing: Any = np.asarray(2 ** (bits - 1))
     if zero is not None:
-        zero = apart(zero)[:, :count] if zero.dtype == np.uint8 else zero
+        zero = fields(zero, rows, bits)[:, :count] if zero.dtype == np.uint8 else zero
         nothing = zero.reshape(rows, count, 1)
-    reals = (apart(codes).reshape(rows, count, block).astype(step.dtype) - nothing.astype(step.dtype)) * step
+    reals = (
+        fields(codes, rows, bits).reshape(rows, count, block).astype(step.dtype) - nothing.astype(step.dtype)
+    ) * step
     return call.constant(reals.reshape(rows, -1)[:, :columns], call[scales].dtype)
+
+
+def _by_blocks(call: Call, rows: int, columns: int, bits: int, block: int) -> Any:
+    """The product where the weights are known and kept as they are; None where they are not."""
+    codes, scales, zeros = (call.known(k) for k in (1, 2, 3))
+    count = -(-columns // block)
+    if codes is None or scales is None or (zeros is None and call.given(3)):
+        return None
+    if codes.size * 8 != rows * count * block * bits or scales.size != rows * count:
+        return None
+    if zeros is not None:
+        zeros = fields(zeros, rows, bits)[:, :count] if zeros.dtype == np.uint8 else zeros
+        zeros = zeros.reshape(rows, count)
+    x = met_as(call, call[0], [*[None] * (len(call[0].shape) - 1), columns])
+    return block_linear(
+        call, x, codes.reshape(rows, count, -1), scales.reshape(rows, count), zeros, call.optional(5), bits
+    )
 
 
 def _product(call: Call, weight: Any, bias: Any) -> Any:
@@ -105,6 +121,9 @@ def _matmul(call: Call) -> Any:
         raise Unsupported("weights in an order of their own: g_idx or weight_prepacked")
     rows, columns = int(call.attr("N")), int(call.attr("K"))
     bits, block = _bits(call), int(call.attr("block_size"))
+    y = _by_blocks(call, rows, columns, bits, block)
+    if y is not None:
+        return y
     weight = known_weight(call, 1, 2, 3, [rows, columns], bits, block)
     if weight is None:
         count = -(-columns // block)

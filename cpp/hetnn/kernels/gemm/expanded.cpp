@@ -1,0 +1,31 @@
+// Multiplies rows by panels that were made reals.
+#include "hetnn/kernels/gemm/expanded.h"
+
+namespace hetnn::kernels {
+
+void ExpandedProduct::multiply(const ExpandedRun& run, Share rows, int64_t panel, int wide, Share k,
+                               const float* reals) const {
+  alignas(64) float sums[kMaxTileElems];
+  const std::byte* table[kMaxTileRows];
+  const int64_t col = panel * kPanel;
+  MicroTile tile(sums);
+  tile.rows = table;
+  tile.rows_stride = kMaxTileRows;
+  tile.taps = 1;
+  tile.k = k.end - k.begin;
+  tile.panel = tile.prefetch = reals;
+  tile.panel_stride = chunk_ * kPanel;
+  tile.ld_addend = tile.ld_out = cols_;
+  tile.cols = std::min(cols_ - col, wide * kPanel);
+  if (run.bias != nullptr && k.end == k_) tile.bias = run.bias + col;
+  for (int64_t row = rows.begin; row < rows.end;) {
+    const int64_t count = std::min<int64_t>(micro_->max_rows[wide], rows.end - row);
+    for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(run.x + (row + r) * k_ + k.begin);
+    tile.out = run.out + row * cols_ + col;
+    if (k.begin > 0) tile.addend = tile.out;
+    micro_->run[wide][count](tile);
+    row += count;
+  }
+}
+
+}  // namespace hetnn::kernels

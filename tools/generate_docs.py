@@ -115,6 +115,10 @@ model or a loop's round. `Loop`, `Scan` and sequences are unrolled where the num
 known. What a loop repeats, or one branch computes, is a program of its own, planned, placed and saved as the model is.
 Names of inputs, outputs, nodes and sizes are the file's own. Sizes of -1 or `?` are open, each one its own. Nodes may
 stand in any order that has no circle. An attribute that says something and that hetnn does not read is refused by name.
+ONNX Runtime's searches (`GreedySearch`, `BeamSearch`, `Sampling`, `WhisperBeamSearch`) run their decoder in a loop and
+find ONNX Runtime's words, by its own generator where a seed is given. What it leaves of its memory behind the last word
+is padding here. Not read are timestamps of Whisper (`logits_processor`), `cross_qk`, `presence_penalty`, and caches
+that a decoder shares with what it gives.
 `make sweep-files` runs the model files that packages ship beside ONNX Runtime.
 `hetnn.OnnxBackend` is an `onnx.backend.base.Backend`.
 

@@ -1,6 +1,7 @@
 // Sizes and work of nodes, and lookup of devices.
 #include "hetnn/target/target.h"
 
+#include <algorithm>
 #include <set>
 
 #include "hetnn/base/error.h"
@@ -25,8 +26,17 @@ Bindings trial_bindings(const ir::Node& node) {
   return out;
 }
 
+namespace {
+
+// Sizes that stand as an example may be ones that no run has, and what is cut off an axis more than it is long.
+int64_t elements_at(const Shape& shape, const Bindings& bindings) {
+  return std::max<int64_t>(elements(shape).evaluate(bindings), 0);
+}
+
+}  // namespace
+
 int64_t value_bytes(const ir::Value& value, const Bindings& bindings) {
-  return elements(value.shape()).evaluate(bindings) * dtype_bytes(value.dtype());
+  return elements_at(value.shape(), bindings) * dtype_bytes(value.dtype());
 }
 
 int64_t bytes_touched(const ir::Node& node, const Bindings& bindings) {
@@ -39,10 +49,13 @@ int64_t bytes_touched(const ir::Node& node, const Bindings& bindings) {
 ConcreteWork work_of(const ir::Node& node, const Bindings& bindings) {
   if (node.op().work) {
     const ops::Work work = node.op().work(node.call());
-    return {static_cast<double>(work.macs.evaluate(bindings)), static_cast<double>(work.flops.evaluate(bindings))};
+    const auto at_least_none = [&](const Dim& count) {
+      return std::max(static_cast<double>(count.evaluate(bindings)), 0.0);
+    };
+    return {at_least_none(work.macs), at_least_none(work.flops)};
   }
   if (!node.op().has(ops::Trait::elementwise)) return {};
-  return {0, static_cast<double>(elements(node.output()->shape()).evaluate(bindings))};
+  return {0, static_cast<double>(elements_at(node.output()->shape(), bindings))};
 }
 
 }  // namespace hetnn::target

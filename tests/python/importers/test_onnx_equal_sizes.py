@@ -305,3 +305,18 @@ def test_a_scale_that_single_precision_would_miss_picks_what_the_standard_says()
     x = np.arange(6, dtype=np.float32).reshape(1, 1, 3, 2)
     y = hetnn.compile(model_of(text))(x)
     np.testing.assert_array_equal(y, np.repeat(np.repeat(x, 41, 2), 41, 3))
+
+
+def test_what_is_left_of_an_axis_may_be_less_than_nothing_at_an_example_size() -> None:
+    # A size that is open is taken as more than ten where costs are predicted.
+    text = """agraph (float[b,n] x) => (float[b,m] y) <int64[1] most = {10}> {
+      batch = Shape<start = 0, end = 1>(x)
+      length = Shape<start = 1, end = 2>(x)
+      rest = Sub(most, length)
+      shape = Concat<axis = 0>(batch, rest)
+      zeros = ConstantOfShape(shape)
+      y = Concat<axis = 1>(x, zeros)
+    }"""
+    exe = agrees(model_of(text), f32(2, 4))
+    with pytest.raises(hetnn.InvalidModel, match=r"\[2,-4\]"):
+        exe(f32(2, 14))

@@ -13,7 +13,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import LONGEST, Size
 from hetnn.importers.onnx.fixed import read_size
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.call import Call, Inline
 from hetnn.importers.onnx.rules.late import is_late
 from hetnn.importers.onnx.rules.looping import late_loop
 from hetnn.texts import MOST_AXES
@@ -22,9 +22,6 @@ from hetnn.texts import MOST_AXES
 _ANY_NUMBER = 2**63 - 1
 # More rounds than that are a graph too large to plan.
 _MOST_ROUNDS = 4096
-
-# Adds the nodes of a graph in an attribute, with a prefix for their names and its inputs; gives its outputs.
-Inline = Callable[[Any, str, "Sequence[Any]"], "list[Any]"]
 
 
 def branch(call: Call, inline: Inline) -> list[Any]:

@@ -453,13 +453,14 @@ class _Importer:
                 raise Unsupported("")
             return [self._missing] * len(node.output)
         told = {key: value_of(attr) for key, attr in attrs.items()}
-        call = Call(self, node, schema.since_version, inputs, told, scope.shapes)
+        inline = partial(self._inline, scope)
+        call = Call(self, node, schema.since_version, inputs, told, scope.shapes, inline)
         if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, *ONE_SIDED)):
             return inputs
         if any(isinstance(value, ONE_SIDED) for value in inputs):
             return self.forks.converted(call, lambda given: self._outputs(node, name, given, scope))
         if name in CONTROL:
-            return CONTROL[name](call, lambda graph, prefix, given: self._inline(graph, prefix, given, scope))
+            return CONTROL[name](call, inline)
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
                 raise Unsupported("a Gradient in the body of another node")
@@ -569,7 +570,7 @@ class _Importer:
         self._add_nodes(body.node, inner)
         return [inner.values.get(name, self._missing) for name in body.output]
 
-    def _inline(self, graph: onnx.GraphProto, prefix: str, inputs: Sequence[Any], scope: _Scope) -> list[Any]:
+    def _inline(self, scope: _Scope, graph: onnx.GraphProto, prefix: str, inputs: Sequence[Any]) -> list[Any]:
         """The nodes of a graph in an attribute, which may read what its scope has; its outputs."""
         values = ChainMap[str, Any]({}, *scope.values.maps)
         inner = _Scope(scope.opsets, scope.prefix + prefix, scope.attrs, values, self._declared(graph), scope.whole)

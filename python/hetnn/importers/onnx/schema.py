@@ -72,12 +72,12 @@ def _firsts() -> dict[tuple[str, str], Any]:
 
 def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
     """InvalidModel for inputs or attributes that the operator does not have, or lacks."""
-    if any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute):
-        return  # reads names of the graph around it
     added = ADDED.get((node.domain, node.op_type))
     if added is not None and schema_of(node.op_type, node.domain, opsets.get(node.domain, 1)) is added:
         _check_added(node, added)
         return
+    if has_graph(node):
+        return  # reads names of the graph around it
     if node.op_type == "GroupNormalization" and opsets.get("", 1) < 21:
         return  # onnx calls its first definition, a factor a group, deprecated; onnxruntime runs it
     if node.domain == "ai.onnx":  # another name of the standard's, which the checker does not know
@@ -95,6 +95,11 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
                 f"{why}: the package onnx {onnx.__version__} knows operator sets up to {known}. Install a newer one"
             ) from error
         raise InvalidModel(why) from error
+
+
+def has_graph(node: onnx.NodeProto) -> bool:
+    """Whether an attribute is a graph."""
+    return any(attr.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attr in node.attribute)
 
 
 def _check_added(node: onnx.NodeProto, schema: Any) -> None:

@@ -139,6 +139,10 @@ ONE_SIDED = (Fork, Rows, Refused)
 NESTED = (Items, Tensors, Maybe, Nothing, Records, Text, Complex)
 
 
+# Adds the nodes of a graph in an attribute, with a prefix for their names and its inputs; gives its outputs.
+Inline = Callable[[Any, str, "Sequence[Any]"], "list[Any]"]
+
+
 class Sides(Protocol):
     """The two sides of a condition that is not known: what each gives, and one value of both."""
 
@@ -248,6 +252,7 @@ class Call(Building):
         inputs: Sequence[Any],
         attrs: Mapping[str, Any],
         shapes: Mapping[str, list[Size | None]] | None = None,
+        inline: Inline | None = None,
     ) -> None:
         self._importer = importer
         self.node = node
@@ -255,6 +260,7 @@ class Call(Building):
         self.inputs = list(inputs)
         self.attrs = Attributes(attrs)
         self._shapes = shapes or {}
+        self._inline = inline
 
     def doubts(self) -> int:
         """How many nodes so far may refuse the values that they meet."""
@@ -436,6 +442,12 @@ class Call(Building):
         symbol = self.found_size()
         self._importer.name_size(name, symbol)
         return symbol, False
+
+    def inline(self, graph: Any, prefix: str, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a graph in an attribute, whose nodes are added with a prefix for their names."""
+        if self._inline is None:
+            raise Unsupported(f"the graph of {self.node.op_type} in a place where none is read")
+        return self._inline(graph, prefix, inputs)
 
     def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""

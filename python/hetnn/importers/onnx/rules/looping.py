@@ -24,21 +24,24 @@ def late_loop(
     said: Sequence[Mapping[int, int]],
     round_of: Callable[[Sequence[Any]], list[Any]],
     most: int = LONGEST,
+    changing: Sequence[Sequence[int]] = (),
 ) -> list[Any]:
     """A node with a body, which runs as often as values say: what is carried behind the last round, and the stacked.
 
     `round_of` adds the nodes of a round, of its number, whether it goes on and what is carried; it gives whether there
     is another round, what is carried and what is stacked. `said` are the sizes by axis that the model declares for what
-    is carried. The node is built again where it turns out that a carried value changes its shape. There are at most
-    `most` rounds.
+    is carried. The node is built again where it turns out that a carried value changes its shape, in axes that are not
+    among those of `changing`, which says them of tensors. There are at most `most` rounds.
     """
     state = [_flattened(call, value) for value in carried]
-    changing = [[list(axes) for axes in each.changing] for each in state]
+    axes_of = [[list(axes) for axes in each.changing] for each in state]
+    for told, (own, *_) in zip(changing, axes_of, strict=False):
+        own.extend(told)
     while True:
-        body, given, rebuilt = _loop_body(call, round_of, state, changing)
+        body, given, rebuilt = _loop_body(call, round_of, state, axes_of)
         flat = [value for each in state for value in each.values]
         behind = given[1 : 1 + len(flat)]
-        rows = [row for each in changing for row in each]
+        rows = [row for each in axes_of for row in each]
         fixed = [sizes_said for each, sizes_said in zip(state, said, strict=True) for _ in each.values]
         found = False
         for before, after, axes, sizes_said in zip(flat, behind, rows, fixed, strict=True):

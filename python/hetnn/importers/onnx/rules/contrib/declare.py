@@ -29,6 +29,7 @@ INT, FLOAT, STRING = Kind(_Type.INT), Kind(_Type.FLOAT), Kind(_Type.STRING)
 INTS, FLOATS, STRINGS = Kind(_Type.INTS), Kind(_Type.FLOATS), Kind(_Type.STRINGS)
 SOME_INT, SOME_INTS = Kind(_Type.INT, required=True), Kind(_Type.INTS, required=True)
 SOME_STRING = Kind(_Type.STRING, required=True)
+GRAPH, SOME_GRAPH = Kind(_Type.GRAPH), Kind(_Type.GRAPH, required=True)
 
 
 class _Added(Mapping[tuple[str, str], defs.OpSchema]):

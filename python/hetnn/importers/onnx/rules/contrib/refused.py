@@ -3,10 +3,6 @@
 from hetnn.importers.onnx.rules.contrib.declare import refuse
 
 refuse(
-    "it runs a decoder for each word; give hetnn the decoder, and search around it",
-    *("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"),
-)
-refuse(
     "its images lie as one processor's vectors do; save the model at ORT_ENABLE_EXTENDED, not at ORT_ENABLE_ALL",
     *("AveragePool", "Conv", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"),
     *("ReorderInput", "ReorderOutput", "Upsample"),

@@ -39,16 +39,21 @@ std::optional<Rounding> rounding_named(std::string_view name) {
 
 bool has_requant(double real) { return real >= 0x1p-31 && real < 0x1p30; }
 
-Requant requant_of(double real, Rounding rounding) {
+Requant requant_of(double real, Rounding rounding, int64_t divisor) {
   if (!has_requant(real)) {
     throw InvalidModel(text("the factor between two scales must be in [2^-31, 2^30); got ", real,
                             ". Check the scales of the layer's operands and result."));
   }
-  if (rounding == Rounding::half_even_fp32) return {std::bit_cast<int32_t>(static_cast<float>(real)), 0};
+  if (rounding == Rounding::half_even_fp32) {
+    const auto factor = static_cast<float>(real / static_cast<double>(divisor));
+    return {std::bit_cast<int32_t>(factor), 0};
+  }
   int exponent = 0;
   auto multiplier = static_cast<int64_t>(std::llround(std::frexp(real, &exponent) * 0x1p31));
   if (multiplier == int64_t{1} << 31) multiplier /= 2, ++exponent;
-  return {static_cast<int32_t>(multiplier), exponent};
+  // As many bits more as the division takes, down to the least power of two.
+  const int bits = std::min(static_cast<int>(std::bit_width(static_cast<uint64_t>(divisor))) - 1, 31 + exponent);
+  return {static_cast<int32_t>((multiplier << bits) / divisor), exponent - bits};
 }
 
 Requant requant_of_steps(double real, Rounding rounding) {

@@ -31,8 +31,9 @@ struct Requant {
 
 /// Whether a real factor has that form: it is in [2^-31, 2^30).
 bool has_requant(double real);
-/// The factor `real` in a target's form. InvalidModel for one that has none.
-Requant requant_of(double real, Rounding rounding);
+/// The factor `real / divisor` in a target's form. InvalidModel for one that has none. A divisor above 1 divides the
+/// integer multiplier of `real`, as LiteRT's means do, but for half_even_fp32.
+Requant requant_of(double real, Rounding rounding, int64_t divisor = 1);
 
 /// The same for values of up to 16 bits, which double_rounding then rounds once: no shift to the right is left to
 /// round.

@@ -125,7 +125,7 @@ class Evaluator {
   Evaluator(const Call& call, std::span<const View> inputs, Results& results, const Host& host, Rounding rounding)
       : call_(call), inputs_(inputs), results_(results), host_(host), rounding_(rounding) {}
 
-  // y = req(sum (x - zx) (w - zw) + bias, sx sw / sy) + zy
+  // y = req(sum (x - zx) (w - zw) + bias, (sx sw / sy) / q_divisor) + zy
   void sums() {
     const Quant& w = quant(1);
     Quant scales = w;
@@ -134,7 +134,8 @@ class Evaluator {
     if (call_.has(2)) operands.emplace_back(bias_of_sums(call_, inputs_[2], scales));
     const Tensor out = run(call_, operands, DType::i64, host_);
     std::vector<Requant> factors;
-    for (double scale : scales.scales) factors.push_back(factor(scale / result().scale()));
+    const int64_t divisor = call_.op->find_attr("q_divisor") ? call_.integer("q_divisor").value() : 1;
+    for (double scale : scales.scales) factors.push_back(requant_of(scale / result().scale(), rounding_, divisor));
     const auto values = out.values<int64_t>();
     // Filters lie along axis 1 of maps, and last in rows.
     const size_t axis = out.shape().size() == 4 && call_.op->primitive == Primitive::convolution ? 1 : last(out);

@@ -104,6 +104,8 @@ TEST(Text, NodesThatDoNotFitTheirOperatorAreRefused) {
   EXPECT_ERROR(parse_sample("conv2d(f32[1,4,224,224], f32[64,3,7,7])"), InvalidModel,
                "weight must have in_channels/groups on axis 1", "[64,3,7,7]", "(conv2d_c3)");
   EXPECT_ERROR(parse_sample("add(f32[2], f32[3])"), InvalidModel, "must broadcast; got [2] and [3]");
+  EXPECT_ERROR(parse_sample("conv2d(f32[1,4,8,8], f32[4,1,8,8]) {groups = 4, q_divisor = 64}"), InvalidModel,
+               "q_divisor is a whole number up to 8388608 and goes with q_rounding; got 64", "(conv2d_c7)");
 }
 
 TEST(Text, RewriterKeepsUseListsAndNames) {

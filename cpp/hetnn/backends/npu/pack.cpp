@@ -106,8 +106,10 @@ int64_t Packer::factors(const Layer& layer, std::span<const double> reals, bool 
   if (!keep_) return 0;
   const Rounding rounding = layer.rounding(spec_);
   std::vector<int32_t> words;
+  const bool divides = layer.node().op().find_attr("q_divisor") != nullptr;
+  const int64_t divisor = divides ? layer.node().integer("q_divisor").value() : 1;
   for (double real : reals) {
-    const Requant factor = of_steps ? requant_of_steps(real, rounding) : requant_of(real, rounding);
+    const Requant factor = of_steps ? requant_of_steps(real, rounding) : requant_of(real, rounding, divisor);
     words.insert(words.end(), {factor.multiplier, factor.shift});
   }
   const auto count = static_cast<int64_t>(words.size());

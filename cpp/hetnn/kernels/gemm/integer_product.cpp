@@ -46,6 +46,7 @@ LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands
       throw Unsupported(text("integer layers read and write quantized values; got none as ", value, "scales."));
   }
   if (const std::optional<Rounding> named = rounding_named(call.params.text("q_rounding", ""))) rounding = *named;
+  divisor = call.params.integer("q_divisor", 1);
   x_scale = one_of(call, x + "scales");
   y_scale = one_of(call, "y.scales");
   x_zero = zero_of(call, x + "zeros");

@@ -26,12 +26,15 @@ struct LayerScales {
   int32_t x_zero = 0, weight_zero = 0, y_zero = 0;
   std::vector<double> weight;  // one, or one a filter
   Rounding rounding = Rounding::half_even_fp32;
+  int64_t divisor = 1;  // of all factors
 
   /// Throws Unsupported for a call whose integers are of another kind.
   explicit LayerScales(const KernelCall& call, const ProductOperands& operands = {});
   double weight_scale(int64_t filter) const { return weight[weight.size() == 1 ? 0 : static_cast<size_t>(filter)]; }
   /// Of a sum to the result's scale.
-  Requant factor(int64_t filter) const { return requant_of(weight_scale(filter) * x_scale / y_scale, rounding); }
+  Requant factor(int64_t filter) const {
+    return requant_of(weight_scale(filter) * x_scale / y_scale, rounding, divisor);
+  }
   /// A bias of a scale of its own as an integer at the scale of the sums.
   int32_t bias_of(int64_t filter, int32_t bias, double scale) const;
 };

@@ -6,6 +6,8 @@
 namespace hetnn::ops {
 namespace {
 
+constexpr int64_t kMostDivisor = int64_t{1} << 23;  // sums of so many steps have 31 bits
+
 // x [N,C,H,W], weight [M,C/groups,KH,KW], bias [M] -> y [N,M,OH,OW].
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1);
@@ -22,6 +24,12 @@ std::vector<Type> infer(const Call& call) {
     fail(call, "conv2d_c5",
          text("stride and dilation must be positive; got ", to_string(call.integers("stride")), " and ",
               to_string(call.integers("dilation")), "."));
+  }
+  const Dim divisor = call.integer("q_divisor");
+  if (divisor != Dim(1) && (!divisor.is_static() || divisor.value() < 1 || divisor.value() > kMostDivisor ||
+                            !call.attrs.contains(kQuantRounding))) {
+    fail(call, "conv2d_c7",
+         text("q_divisor is a whole number up to ", kMostDivisor, " and goes with q_rounding; got ", divisor, "."));
   }
   return {{x.dtype, windows_over(call, window, w.shape[0], false, "conv2d_c6")}};
 }
@@ -96,7 +104,9 @@ OpDef define_conv2d() {
       .attrs = {{"stride", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
                 {"padding", AttrKind::integers, std::vector<Dim>{0, 0}, "height, width; or top, left, bottom, right"},
                 {"dilation", AttrKind::integers, std::vector<Dim>{1, 1}, "height, width"},
-                {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"}},
+                {"groups", AttrKind::integer, Dim(1), "channel groups; C for depthwise"},
+                {"q_divisor", AttrKind::integer, Dim(1),
+                 "of quantized means by weights of 1: what the factor of the sums is divided by, as q_rounding says"}},
       .traits = Trait::compute | Trait::wide,
       .primitive = Primitive::convolution,
       .torch = {},

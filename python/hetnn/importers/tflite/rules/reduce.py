@@ -27,6 +27,9 @@ _REDUCTIONS = {
 }
 
 
+_MOST_PIXELS = 4096  # kernels of 64 x 64 are what engines take
+
+
 def _takes_integers(call: Call) -> bool:
     known = call.known(1) is not None and are_typed(0)(call)
     same = call.quant(0) == call.result_quant()
@@ -57,11 +60,28 @@ def _of_integers(call: Call) -> Any:
         return call.mapped(sums, lambda y: _rounded(call, on(call, "mul", call.cast(y, "f32"), float(factor)), start))
     if not count:
         raise InvalidModel("a mean of nothing")
+    if (
+        x.dtype == plain_type(call.outputs[0]) == "i8"
+        and axes == [1, 2]
+        and call.rank(0) == 4
+        and count <= _MOST_PIXELS
+    ):
+        means = _of_pixels(call, call.first(0), count)
+        if call.option("KeepDims"):
+            return call.placed(means, True)
+        return call.create("reshape", [means], shape=means.shape[:2])
     multiplier, shift = multiplier_of(of_x["q_scale"][0] / of_y["q_scale"][0])
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     multiplier, shift = (multiplier << bits) // count, shift - bits
     sums = reduced(call, "sum", nodes.centred(call, x, 0), first)
     return call.mapped(sums, lambda y: nodes.result_of(call, nodes.scaled(call, y, multiplier, shift)))
+
+
+def _of_pixels(call: Call, x: Any, count: int) -> Any:
+    """Means over all pixels: every channel is convolved with ones, and its sum divided with the factor."""
+    ones = np.ones((static(x.shape[1:2], "channels")[0], 1, *static(x.shape[2:], "pixels")), np.int8)
+    weight = call.typed_constant(ones, {"q_scale": [1.0], "q_zero": 0})
+    return call.create("conv2d", [x, weight], groups=len(ones), q_divisor=count, **call.q())
 
 
 def _rounded(call: Call, value: Any, start: Any) -> Any:

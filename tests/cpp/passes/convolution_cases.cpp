@@ -45,6 +45,11 @@ const Cases& convolution_cases() {
            "pad conv2d", 1e-6},
       },
       {
+          {"linear_as_convolution", "input and weight are of one element type, or integers of two",
+           R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+  %w = constant() {value = bf16[2,3] "AAAAAAAAAAAAAAAA"} : bf16[2,3]
+  %y = linear(%x, %w) : f32[2,2]
+})"},
           {"convolution_as_linear", "the kernel covers the image: no padding, groups or dilation",
            R"(graph @g {stage = canonical} (%x: f32[1,1,3,3]) -> (%y) {
   %w = constant() {value = f32[1,1,2,2] {-2.5, 1.0, -1.0, 2.5}} : f32[1,1,2,2]

@@ -3,6 +3,7 @@
 // linear   inputs x [..., K] plain; weight [N, K] packed; bias [N] when param bias = 1; operands of the steps.
 //          output [..., N] plain.  y = x * weight^T + bias
 //          params bias (0)
+// linear_narrow  the same, of a weight of f16 or bf16; x, bias and output are f32.
 // linear_i8  linear of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points are the
 //          params that integer_product.h reads.
 // matmul_i8  matmul of two quantized i8, one scale each; steps relu and clamp.
@@ -31,6 +32,9 @@ std::unique_ptr<Kernel> make_integer_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call);
 int64_t packed_grouped_bytes(const KernelCall& call, int input);
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight);
+std::unique_ptr<Kernel> make_narrow_linear(const KernelCall& call);
+int64_t packed_narrow_bytes(const KernelCall& call, int input);
+std::vector<std::byte> pack_narrow(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::unique_ptr<Kernel> make_block_linear(const KernelCall& call);
 bool is_block_weight(const KernelCall& call, int input);
 int64_t packed_block_bytes(const KernelCall& call, int input);

@@ -1,4 +1,5 @@
 // linear: y = x * weight^T + bias over the last axis.
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
 
@@ -7,10 +8,10 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1);
-  if (!agree(x, w)) {
+  if (!agree(x, w) && (x.dtype != DType::f32 || !is_narrow_float(w.dtype))) {
     fail(call, "linear_c1",
-         text("input and weight must have one element type; got ", dtype_name(x.dtype), " and ", dtype_name(w.dtype),
-              ". Cast one of them."));
+         text("input and weight must have one element type, or the weight of an f32 input f16 or bf16; got ",
+              dtype_name(x.dtype), " and ", dtype_name(w.dtype), ". Cast one of them."));
   }
   if (x.shape.empty() || w.shape.size() != 2 || x.shape.back() != w.shape[1]) {
     fail(call, "linear_c2",
@@ -50,6 +51,16 @@ std::vector<Metric> metrics(const Call& call) {
   return {{"features", w[1]}, {"filters", w[0]}};
 }
 
+Constraint one_element_type(std::string_view label) {
+  return {"npu", label, "An accelerator multiplies operands of one element type.",
+          [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
+            if (agree(call.input(0), call.input(1))) return std::nullopt;
+            return std::pair<std::string, std::string>{text("a weight of ", dtype_name(call.input(1).dtype),
+                                                            " with an input of ", dtype_name(call.input(0).dtype)),
+                                                       "one element type"};
+          }};
+}
+
 }  // namespace
 
 OpDef define_linear() {
@@ -65,9 +76,10 @@ OpDef define_linear() {
           .meaning = meaning,
           .work = work,
           .metrics = metrics,
-          .constraints = {constant_weights("linear_npu_c1")},
+          .constraints = {constant_weights("linear_npu_c1"), one_element_type("linear_npu_c2")},
           .tolerance = 1e-5,
-          .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)"}};
+          .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)",
+                      "linear(f32[1,40], bf16[33,40], f32[33])", "linear(f32[3,n,20], f16[20,20], _)"}};
 }
 
 }  // namespace hetnn::ops

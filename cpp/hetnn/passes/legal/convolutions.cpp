@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hetnn/ops/infer.h"
 #include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
 
@@ -22,7 +23,8 @@ Rule linear_as_convolution() {
   return {.name = "linear_as_convolution",
           .equation = "linear(x, w) = conv2d(x as [rows, K, 1, 1], w as [M, K, 1, 1])",
           .pattern = layer("linear"),
-          .guards = {},
+          .guards = {{"input and weight are of one element type, or integers of two",
+                      [](const Match& m) { return ops::agree(m.value("x")->type(), m.value("w")->type()); }}},
           .exactness = kSums,
           .rewrite = [](const Match& m, Build& build) {
             ir::Value* x = m.value("x");

@@ -18,8 +18,11 @@ void ExpandedProduct::multiply(const ExpandedRun& run, Share rows, int64_t panel
   tile.ld_addend = tile.ld_out = cols_;
   tile.cols = std::min(cols_ - col, wide * kPanel);
   if (run.bias != nullptr && k.end == k_) tile.bias = run.bias + col;
-  for (int64_t row = rows.begin; row < rows.end;) {
-    const int64_t count = std::min<int64_t>(micro_->max_rows[wide], rows.end - row);
+  // Tiles of equal size, so that the last one is not a sliver.
+  const int64_t most = micro_->max_rows[wide];
+  int64_t tiles = (rows.end - rows.begin + most - 1) / most;
+  for (int64_t row = rows.begin; row < rows.end; --tiles) {
+    const int64_t count = (rows.end - row + tiles - 1) / tiles;
     for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(run.x + (row + r) * k_ + k.begin);
     tile.out = run.out + row * cols_ + col;
     if (k.begin > 0) tile.addend = tile.out;

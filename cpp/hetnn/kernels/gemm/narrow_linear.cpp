@@ -13,6 +13,7 @@
 namespace hetnn::kernels {
 namespace {
 
+constexpr int64_t kFewRows = 4;       // that make a panel f32 in registers, each anew
 constexpr int64_t kRowsAtOnce = 126;  // that are multiplied by a panel before the next
 constexpr int64_t kBlock = 64;        // k that are made f32 together
 
@@ -28,7 +29,7 @@ class NarrowLinear final : public Kernel {
         epilogue_(call, call.outputs[0]) {}
 
   int64_t scratch_bytes(int threads) const override {
-    return rows_ == 1 ? 0 : threads * product_.scratch_bytes_per_thread();
+    return rows_ <= kFewRows ? 0 : threads * product_.scratch_bytes_per_thread();
   }
   bool serial() const override { return rows_ * cols_ * k_ < 32768; }
 
@@ -41,14 +42,15 @@ class NarrowLinear final : public Kernel {
     const int64_t col = panels.begin * kPanel, cols = std::min(cols_, panels.end * kPanel) - col;
     for (int64_t row = 0; row < rows_; row += kRowsAtOnce) {
       const Share rows{row, std::min(rows_, row + kRowsAtOnce)};
-      if (rows_ == 1) {
+      if (rows_ <= kFewRows) {
         for (int64_t panel = panels.begin; panel < panels.end; ++panel)
-          multiply_narrow(dtype_, {.x = x,
-                                   .panel = weight + panel * k_ * kPanel,
-                                   .k = k_,
-                                   .bias = bias == nullptr ? nullptr : bias + panel * kPanel,
-                                   .out = out + panel * kPanel,
-                                   .cols = std::min(kPanel, cols_ - panel * kPanel)});
+          for (int64_t r = 0; r < rows_; ++r)
+            multiply_narrow(dtype_, {.x = x + r * k_,
+                                     .panel = weight + panel * k_ * kPanel,
+                                     .k = k_,
+                                     .bias = bias == nullptr ? nullptr : bias + panel * kPanel,
+                                     .out = out + r * cols_ + panel * kPanel,
+                                     .cols = std::min(kPanel, cols_ - panel * kPanel)});
       } else {
         product_.run({x, bias, out}, rows, panels,
                      context.scratch + context.thread * product_.scratch_bytes_per_thread(),

@@ -24,19 +24,25 @@ Convert<V> written(std::function<Json(const V&)> write, Json schema) {
   return {{}, std::move(write), std::move(schema)};
 }
 
+Json of_type(std::string_view type) {
+  Json schema;  // no braces beside a lambda: clang 14 leaks their parts
+  schema["type"] = type;
+  return schema;
+}
+
 Convert<std::string> text() {
-  return written<std::string>([](const std::string& from) { return Json(from); }, {{"type", "string"}});
+  return written<std::string>([](const std::string& from) { return Json(from); }, of_type("string"));
 }
 Convert<double> number() {
-  return written<double>([](double from) { return Json(from); }, {{"type", "number"}});
+  return written<double>([](double from) { return Json(from); }, of_type("number"));
 }
 template <typename V>
 Convert<V> integer() {
-  return written<V>([](V from) { return Json(from); }, {{"type", "integer"}});
+  return written<V>([](V from) { return Json(from); }, of_type("integer"));
 }
 // Bytes and multiply-accumulates are counts, computed as doubles where they depend on symbols.
 Json as_count(double value) { return static_cast<int64_t>(std::llround(value)); }
-Convert<double> count() { return written<double>(as_count, {{"type", "integer"}}); }
+Convert<double> count() { return written<double>(as_count, of_type("integer")); }
 
 template <typename V>
 Convert<std::optional<V>> or_null(Convert<V> some) {

@@ -320,3 +320,14 @@ def test_what_is_left_of_an_axis_may_be_less_than_nothing_at_an_example_size() -
     exe = agrees(model_of(text), f32(2, 4))
     with pytest.raises(hetnn.InvalidModel, match=r"\[2,-4\]"):
         exe(f32(2, 14))
+
+
+@pytest.mark.parametrize("compiled_for", [None, 2, 4])
+@pytest.mark.parametrize("body", ["t = Transpose(x) y = MatMul(t, z)", "y = Gemm<transA = 1>(x, z)"])
+def test_open_matrices_are_multiplied_by_an_npu_at_sizes_above_the_example(body: str, compiled_for: int | None) -> None:
+    model = model_of(f"agraph (float[n,3] x, float[n,2] z) => (float[p,q] y) {{ {body} }}")
+    shapes = [{"n": compiled_for}] if compiled_for else None
+    exe = hetnn.compile(model, "cpu+relu-only", shapes=shapes)
+    for n in (1, 3, 5, 2, 17):
+        x, z = f32(n, 3), f32(n, 2)
+        np.testing.assert_allclose(exe(x, z), x.T @ z, rtol=1e-5, atol=1e-5)

@@ -383,12 +383,14 @@ class Search {
     const ProductShape shape = shape_at_home(network_, homes, layer);
     // Budgets within a sixteenth are one.
     const int64_t step = std::max<int64_t>(capacity_ / 16, 1), rounded = budget / step * step;
+    // Of two matrices nothing is packed, and their sums, longer than those of the hints, are not to be cut as those.
     Tile kept;
-    if (packed_) {
+    const bool as_packed = packed_ && layer.form == Form::product;
+    if (as_packed) {
       kept = packed_group(group.first)->tile;
       if (packed_group(group.first)->rows > 0) kept = {.filters = layer.product.out_c, .channels = layer.product.in_c};
     }
-    const Tile* const packed = packed_ ? &kept : nullptr;
+    const Tile* const packed = as_packed ? &kept : nullptr;
     BestTiles::Found found = tiles_.find(shape, rounded > 0 ? rounded : budget, packed);
     // At the least budget, all of it.
     if (!found.tile && rounded != budget) found = tiles_.find(shape, budget, packed);

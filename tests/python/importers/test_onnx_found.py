@@ -573,3 +573,11 @@ def test_the_extreme_of_what_values_leave_none_of(op: str, dtype: str) -> None:
         limits = (-np.inf, np.inf) if dtype == "float" else (np.iinfo(kind).min, np.iinfo(kind).max)
         wanted = x[x > 0].max(initial=limits[0]) if op == "ReduceMax" else x[x > 0].min(initial=limits[1])
         assert exe(x) == wanted
+
+
+@pytest.mark.parametrize("body", ["Reshape(x, s)", "ConstantOfShape(s)"])
+def test_a_shape_of_an_open_number_of_axes_has_those_that_the_result_is_declared_with(body: str) -> None:
+    model = model_of(f"agraph (float[2,6] x, int64[p] s) => (float[a,b,c] y) {{ y = {body} }}")
+    exe = agrees(model, f32(2, 6), i64(2, 3, 2))
+    with pytest.raises(hetnn.InvalidModel, match=r"must have the shape \[3\]; got i64\[2\]"):
+        exe(f32(2, 6), i64(4, 3))

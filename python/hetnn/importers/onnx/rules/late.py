@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.texts import MOST_AXES
@@ -25,6 +26,14 @@ def length_of(call: Call, index: int, called: str) -> int:
     if count > MOST_AXES:
         raise Unsupported(f"{called} of {count} numbers, one an axis; there may be {MOST_AXES} axes")
     return count
+
+
+def shape_length(call: Call, index: int) -> int:
+    """How many numbers an input holds that is the shape of the result: where that is open, as the model declares it."""
+    declared = call.declared()
+    if declared is not None and len(call[index].shape) == 1:
+        call.inputs[index] = met_as(call, call[index], [len(declared)])
+    return length_of(call, index, "the shape")
 
 
 def found_shape(call: Call, rank: int, output: int = 0) -> list[Size]:

@@ -25,7 +25,7 @@ from hetnn.importers.lowering.sizes import (
     product,
 )
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
-from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
+from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of, shape_length
 
 
 @rule("Transpose")
@@ -48,7 +48,7 @@ def _concat(call: Call) -> Any:
 def _reshape(call: Call) -> Any:
     x = call[0]
     if is_late(call, 1) and call.read(1) is None:
-        rank = length_of(call, 1, "the shape")
+        rank = shape_length(call, 1)
         return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
     given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
     shape = [

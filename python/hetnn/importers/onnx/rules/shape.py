@@ -17,7 +17,7 @@ from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import FOLDED_BYTES, MOST_NUMBERS, Array, Call, Sizes, rule
-from hetnn.importers.onnx.rules.late import is_late, late, length_of
+from hetnn.importers.onnx.rules.late import is_late, late, shape_length
 from hetnn.importers.onnx.rules.movement import filled, split_sizes
 
 
@@ -42,7 +42,8 @@ def _constant_of_shape(call: Call) -> Any:
     value = call.attr("value")
     one = call.constant(0, "f32") if value is None else call.reshape(call.tensor(value), [])
     if is_late(call, 0) and call.read(0) is None:
-        return late(call, "expand_to", [one, call[0]], length_of(call, 0, "the shape"))
+        rank = shape_length(call, 0)
+        return late(call, "expand_to", [one, call[0]], rank)
     shape = call.sizes(0, "the shape")
     known = call.known_of(one)
     fixed = [size for size in shape if isinstance(size, int) and size >= 0]

@@ -133,3 +133,15 @@ def test_numbers_as_outputs() -> None:
 def test_images_that_grow_by_a_real_factor(mode: str) -> None:
     """Places between pixels are f32, so that far from the first pixel they are less exact."""
     agrees(lambda x: F.interpolate(x[:, None], scale_factor=1.5, mode=mode), range(6, 80))
+
+
+@pytest.mark.parametrize(("given", "seen"), [(torch.float32, torch.int32), (torch.int16, torch.bfloat16)])
+def test_the_bits_of_numbers_as_another_type(given: torch.dtype, seen: torch.dtype) -> None:
+    x = (torch.randn(3, 4) * 100).to(given)
+    exe = hetnn.compile(Applies(lambda x: x.view(seen).to(torch.float64)), args=(x,))
+    torch.testing.assert_close(torch.as_tensor(exe(x)), x.view(seen).to(torch.float64), equal_nan=True)
+
+
+def test_bits_of_another_width_are_refused() -> None:
+    with pytest.raises(hetnn.Unsupported, match=r"aten\.view\.dtype: a view of f32 as i16"):
+        hetnn.compile(Applies(lambda x: x.view(torch.int16)), args=(torch.randn(3, 4),))

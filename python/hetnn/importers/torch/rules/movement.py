@@ -23,6 +23,15 @@ def _pass(call: Call) -> Any:
     return call.args[call.names[0]]
 
 
+@rule("view.dtype")
+def _view_dtype(call: Call) -> Any:
+    """The same bits as another element type. Unsupported where that makes the last axis another size."""
+    x, dtype = call.args[call.names[0]], call.dtype()
+    if list(call.shape()) != list(x.shape):
+        raise Unsupported(f"a view of {x.dtype} as {dtype}, of which an element takes other bytes")
+    return x if x.dtype == dtype else call.create("bitcast", [x], to=dtype)
+
+
 @rule("_to_copy.default", "to.dtype", "to.dtype_layout")
 def _cast(call: Call) -> Any:
     return call.cast(call.args[call.names[0]], call.dtype())

@@ -167,7 +167,7 @@ def test_a_client_that_asked_to_continue_is_told_to(server: Server) -> None:
 
 def test_a_client_that_leaves_frees_its_place(networks: dict[str, Path]) -> None:
     quick = {"inputs": [{"name": "input", "datatype": "FP32", "shape": [1, 16], "data": [0.5] * 16}]}
-    with serving("--model", f"mlp={networks['mlp']}", "--queue", "2", "--batch-delay-us", "400000") as server:
+    with serving("--model", f"mlp={networks['mlp']}", "--queue", "2", "--batch-delay-us", "1500000") as server:
         for _ in range(3):  # one waits for others to share its run with; its client leaves
             clients = [Client(server) for _ in range(2)]
             for client in clients:

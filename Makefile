@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-models fuzz-schedules bench bench-plan bench-compile bench-operators bench-quantized bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-models fuzz-schedules bench bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -229,6 +229,10 @@ bench-npu: $(STAMPS)/install
 # Quantized networks beside ONNX Runtime and OpenVINO; their export needs onnxscript.
 bench-quantized: $(STAMPS)/install
 	$(PY) benchmarks/quantized.py
+# Linear layers whose weights stay in blocks of a few bits, or in 16 bits, beside ONNX Runtime and torch.
+bench-weights: $(STAMPS)/install
+	$(PY) benchmarks/blocks.py
+	$(PY) benchmarks/narrow.py
 bench-serve: $(STAMPS)/install
 	cmake -S . -B $(BUILD) -DHETNN_BUILD_BENCHMARKS=ON
 	cmake --build $(BUILD) -j $(JOBS) --target http_load

@@ -13,20 +13,25 @@ from hetnn.importers.onnx.rules.generation.scores import Scores
 from hetnn.importers.onnx.rules.generation.words import Words
 from hetnn.importers.onnx.rules.looping import late_loop
 
+# What a node of a search without beams tells.
+TOLD: dict[str, Any] = {
+    "decoder": SOME_GRAPH,
+    "init_decoder": GRAPH,
+    "encoder": GRAPH,
+    "model_type": 0,
+    "eos_token_id": SOME_INT,
+    "pad_token_id": SOME_INT,
+    "decoder_start_token_id": -1,
+    "no_repeat_ngram_size": 0,
+    "vocab_size": -1,
+}
+
 
 @contrib(
     "GreedySearch",
     "input_ids max_length min_length? repetition_penalty? vocab_mask? prefix_vocab_mask? attention_mask?",
     unread="encoder decoder_start_token_id",  # of an encoder and a decoder
-    decoder=SOME_GRAPH,
-    init_decoder=GRAPH,
-    encoder=GRAPH,
-    model_type=0,
-    eos_token_id=SOME_INT,
-    pad_token_id=SOME_INT,
-    decoder_start_token_id=-1,
-    no_repeat_ngram_size=0,
-    vocab_size=-1,
+    **TOLD,
 )
 def _greedy(call: Call) -> Any:
     return searched(call, _Best(call))

@@ -7,9 +7,9 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import GRAPH, SOME_GRAPH, SOME_INT, contrib
+from hetnn.importers.onnx.rules.contrib.declare import contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
-from hetnn.importers.onnx.rules.generation.greedy import searched
+from hetnn.importers.onnx.rules.generation.greedy import TOLD, searched
 
 # The generator of C++'s standard library that ONNX Runtime takes (minstd_rand0): x ← 16807 x mod 2³¹-1.
 _FACTOR, _MODULUS = 16807, 2**31 - 1
@@ -25,15 +25,7 @@ _SEED = 8
     "input_ids max_length min_length? repetition_penalty? vocab_mask? prefix_vocab_mask? attention_mask? "
     "presence_mask? seed?",
     unread="encoder decoder_start_token_id",  # of an encoder and a decoder
-    decoder=SOME_GRAPH,
-    init_decoder=GRAPH,
-    encoder=GRAPH,
-    model_type=0,
-    eos_token_id=SOME_INT,
-    pad_token_id=SOME_INT,
-    decoder_start_token_id=-1,
-    no_repeat_ngram_size=0,
-    vocab_size=-1,
+    **TOLD,
     temperature=1.0,
     top_p=0.0,
     filter_value=-1e20,

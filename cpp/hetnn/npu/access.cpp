@@ -26,15 +26,16 @@ class Accesses {
     const Wide sums = Wide{i.out_h} * i.out_w * filters * kSumBytes;
     map({"the input", false, i.in_addr, channels * elem, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch},
         i.in_wrap_row, i.in_wrap_addr);
-    put({"the weights", false, i.weight_addr, Wide{i.kernel_h} * i.kernel_w * i.in_c * filters * elem});
-    if (i.has_bias) put({"the bias", false, i.bias_addr, filters * kSumBytes});
-    if (is_i8(i.dtype) && !i.store_acc) put({"the factors", false, i.quant_addr, filters * kFactor});
-    if (i.load_acc) put({"the accumulators", false, i.acc_addr, sums});
-    if (i.store_acc) return put({"the accumulators", true, i.acc_addr, sums});
+    put(Operand::weights,
+        {"the weights", false, i.weight_addr, Wide{i.kernel_h} * i.kernel_w * i.in_c * filters * elem});
+    if (i.has_bias) put(Operand::weights, {"the bias", false, i.bias_addr, filters * kSumBytes});
+    if (is_i8(i.dtype) && !i.store_acc) put(Operand::weights, {"the factors", false, i.quant_addr, filters * kFactor});
+    if (i.load_acc) put(Operand::sums, {"the accumulators", false, i.acc_addr, sums});
+    if (i.store_acc) return put(Operand::sums, {"the accumulators", true, i.acc_addr, sums});
     if (i.has_addend) {
       map({"the addend", false, i.add_addr, filters * elem, i.out_w, i.add_pixel_pitch, i.out_h, i.add_row_pitch},
           i.add_wrap_row, i.add_wrap_addr);
-      if (is_i8(i.dtype)) put({"the addend's factors", false, i.add_quant_addr, 3 * kFactor});
+      if (is_i8(i.dtype)) put(Operand::weights, {"the addend's factors", false, i.add_quant_addr, 3 * kFactor});
     }
     map({"the output", true, i.out_addr, filters * elem, i.out_w, i.out_pixel_pitch, i.out_h, i.out_row_pitch},
         i.out_wrap_row, i.out_wrap_addr);
@@ -42,8 +43,8 @@ class Accesses {
   void operator()(const Matmul& i) {
     const Wide elem = bytes_of(i.dtype), b_rows = i.transpose_b ? i.n : i.k, b_columns = i.transpose_b ? i.k : i.n;
     put({"a", false, i.a_addr, i.k * elem, i.m, i.a_pitch});
-    put({"b", false, i.b_addr, b_columns * elem, b_rows, i.b_pitch});
-    if (is_i8(i.dtype)) put({"the factors", false, i.quant_addr, i.n * kFactor});
+    put(Operand::weights, {"b", false, i.b_addr, b_columns * elem, b_rows, i.b_pitch});
+    if (is_i8(i.dtype)) put(Operand::weights, {"the factors", false, i.quant_addr, i.n * kFactor});
     if (i.has_addend) put({"the addend", false, i.add_addr, i.n * elem, i.m, i.add_pitch});
     put({"the output", true, i.out_addr, i.n * elem, i.m, i.out_pitch});
   }
@@ -82,7 +83,9 @@ class Accesses {
   std::vector<Access> take() { return std::move(out_); }
 
  private:
-  void put(const Access& access) {
+  void put(const Access& access) { put(access.writes ? Operand::results : Operand::maps, access); }
+  void put(Operand operand, Access access) {
+    access.operand = operand;
     if (!access.empty()) out_.push_back(access);
   }
   // A feature map, in two pieces where it lies in a ring.
@@ -98,7 +101,8 @@ class Accesses {
   }
   template <typename I>
   void transfer(const I& i, bool writes) {
-    put({"what is moved", writes, i.sram_addr, i.size0, i.size1, i.sram_stride1, i.size2, i.sram_stride2});
+    put(writes ? Operand::loads : Operand::stores,
+        {"what is moved", writes, i.sram_addr, i.size0, i.size1, i.sram_stride1, i.size2, i.sram_stride2});
   }
 
   std::vector<Access> out_;

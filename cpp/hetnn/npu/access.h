@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hetnn/npu/isa.h"
+#include "hetnn/npu/spec.h"
 
 namespace hetnn::npu {
 
@@ -20,6 +21,7 @@ struct Access {
   std::string_view what;  // for messages: "the weights"
   bool writes = false;
   Wide addr = 0, bytes = 0, inner = 1, inner_pitch = 0, outer = 1, outer_pitch = 0;
+  Operand operand = Operand::maps;  // which of its engine's
 
   bool empty() const { return bytes <= 0 || inner <= 0 || outer <= 0; }
   Wide end() const { return addr + (outer - 1) * outer_pitch + (inner - 1) * inner_pitch + bytes; }

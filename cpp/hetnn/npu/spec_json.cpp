@@ -65,11 +65,55 @@ Convert<std::map<DType, double>> one_or_by_dtype(Convert<double> figure) {
           std::move(schema)};
 }
 
+// One figure is that of every name, and stands under none.
+Convert<std::map<std::string, double, std::less<>>> one_or_by_name(Convert<double> figure) {
+  using Figures = std::map<std::string, double, std::less<>>;
+  const Convert<Figures> entries = json::map_of<Figures>(figure);
+  Json schema = {{"anyOf", {figure.schema, entries.schema}}};
+  return {[=](const At& at, Figures& into) {
+            if (!at.json.is_number()) return entries.read(at, into);
+            figure.read(at, into[""]);
+          },
+          [=](const Figures& from) {
+            if (from.empty()) return Json();
+            return from.begin()->first.empty() ? figure.write(from.begin()->second) : entries.write(from);
+          },
+          std::move(schema)};
+}
+
 // Left out where it holds.
 Convert<bool> true_if_absent() {
   Convert<bool> out = json::truth();
   out.write = [](bool value) { return value ? Json() : Json(false); };
   return out;
+}
+
+// Which scratchpads an engine reaches, by the names of its operands.
+Convert<Reach> reach(std::vector<std::pair<std::string_view, Operand>> operands) {
+  const Convert<std::vector<std::string>> names = json::list_of(json::word(), 1, "names of scratchpads");
+  Json properties = Json::object();
+  std::vector<std::string_view> known;
+  for (const auto& [name, operand] : operands) {
+    properties[std::string(name)] = names.schema;
+    known.push_back(name);
+  }
+  return {[=](const At& at, Reach& into) {
+            at.each_entry([&](const std::string& key, const At& entry) {
+              const auto found =
+                  std::find_if(operands.begin(), operands.end(), [&](const auto& row) { return row.first == key; });
+              if (found == operands.end()) at.unknown("operand", key, known);
+              names.read(entry, into[static_cast<size_t>(found->second)]);
+            });
+          },
+          [=](const Reach& from) {
+            Json out = Json::object();
+            for (const auto& [name, operand] : operands) {
+              if (const auto& listed = from[static_cast<size_t>(operand)]; !listed.empty())
+                out[std::string(name)] = names.write(listed);
+            }
+            return out.empty() ? Json() : out;
+          },
+          {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}};
 }
 
 const Fields<Mac>& mac_fields() {
@@ -95,12 +139,28 @@ const Fields<Mac>& mac_fields() {
        "bytes for the sums of one instruction, 4 for each; 0 or absent: as many as are needed", kOptional},
       {"adds_map", &Mac::adds_map, true_if_absent(),
        "whether it can add a second map of the scratchpad to its result; else sums are layers of their own", kOptional},
+      {"memories", &Mac::reach,
+       reach({{"maps", Operand::maps},
+              {"weights", Operand::weights},
+              {"sums", Operand::sums},
+              {"results", Operand::results}}),
+       "names of scratchpads by operand: where it reads maps and weights (with biases and factors), keeps sums and "
+       "writes results; all where absent",
+       kOptional},
   };
   return fields;
 }
 
+// A second figure that is left out where it is 0.
+Convert<double> if_given(Convert<double> figure) {
+  Convert<double> out = figure;
+  out.write = [write = out.write](double value) { return value > 0 ? write(value) : Json(); };
+  return out;
+}
+
 const Fields<Memory>& sram_fields() {
   static const Fields<Memory> fields = {
+      {"name", &Memory::name, json::unless_empty(json::word()), "what engines call it; needed of several", kOptional},
       {"bytes", &Memory::bytes, integer(1), "capacity in bytes"},
       {"banks", &Memory::banks, integer(1), "banks, at which an engine reads and writes side by side", kOptional},
       {"ports", &Memory::ports, integer(1), "ports of each bank", kOptional},
@@ -121,7 +181,9 @@ const Fields<Memory>& dram_fields() {
        kOptional},
       {"burst_bytes", &Memory::burst_bytes, integer(1), "bytes of one burst; shorter runs take a whole one", kOptional},
       {"write_latency_cycles", &Memory::write_latency_cycles, integer(0), "cycles before the first byte is written",
-       kOptional}};
+       kOptional},
+      {"write_bytes_per_cycle", &Memory::write_bytes_per_cycle, if_given(number(1e-6)),
+       "bytes written in a cycle at most; absent: as many as are read", kOptional}};
   return fields;
 }
 // The same without what is said of writing.
@@ -137,15 +199,23 @@ const Fields<Dma>& dma_fields() {
       {"max_outstanding", &Dma::max_outstanding, integer(1),
        "transfers on their way at once; of more than one only the first one's latency is waited for", kOptional},
       {"align_bytes", &Dma::align_bytes, integer(1), "alignment of addresses: a divisor of 64, where everything lies",
-       kOptional}};
+       kOptional},
+      {"memories", &Dma::reach, reach({{"loads", Operand::loads}, {"stores", Operand::stores}}),
+       "names of scratchpads: into which it loads and from which it stores; all where absent", kOptional}};
   return fields;
 }
 
 const Fields<Vector>& vector_fields() {
   static const Fields<Vector> fields = {
       {"lanes", &Vector::lanes, integer(1), "elements worked on at once"},
-      {"elem_cycles", &Vector::elem_cycles, number(0), "cycles of an elementwise operation in each lane", kOptional},
-      {"act_cycles", &Vector::act_cycles, number(0), "cycles of an activation in each lane", kOptional}};
+      {"elem_cycles", &Vector::elem_cycles, one_or_by_dtype(number(0)),
+       "cycles of an elementwise operation in each lane: one figure, or by element type; 1 where absent", kOptional},
+      {"act_cycles", &Vector::act_cycles, one_or_by_dtype(number(0)),
+       "cycles of an activation in each lane: one figure, or by element type; 1 where absent", kOptional},
+      {"memories", &Vector::reach, reach({{"maps", Operand::maps}, {"results", Operand::results}}),
+       "names of scratchpads by operand: where it reads maps (with tables and factors) and writes results; all where "
+       "absent",
+       kOptional}};
   return fields;
 }
 
@@ -210,7 +280,8 @@ const Fields<Energy>& energy_fields() {
   static const Fields<Energy> fields = {
       {"mac", &Energy::mac, by_dtype(number(0)),
        "pJ of one multiply-accumulate by element type; one that is left out counts 0", kOptional},
-      {"sram_byte", &Energy::sram_byte, number(0), "pJ of one byte of scratchpad traffic", kOptional},
+      {"sram_byte", &Energy::sram_byte, one_or_by_name(number(0)),
+       "pJ of one byte of scratchpad traffic: one figure, or by the scratchpad's name", kOptional},
       {"dram_byte", &Energy::dram_byte, number(0), "pJ of one byte of DRAM traffic", kOptional},
       {"flash_byte", &Energy::flash_byte, number(0), "pJ of one byte read of flash", kOptional},
       {"vector_op", &Energy::vector_op, one_or_by_dtype(number(0)),
@@ -220,12 +291,16 @@ const Fields<Energy>& energy_fields() {
 }
 
 Convert<Spec> schema() {
-  constexpr int kOldest = 1, kNewest = 2;
+  constexpr int kNewest = 2;
   return {[=](const At& at, Spec&) {
-            if (at.json != kOldest && at.json != kNewest) at.wrong(text(kNewest));
+            if (at.json == 1)
+              at.fail(
+                  "is 1, which is no longer read; 2 is expected. All keys of 1 are keys of 2: write 2, and leave "
+                  "out what is then refused, which nothing reads");
+            if (at.json != kNewest) at.wrong(text(kNewest));
           },
           [=](const Spec&) { return Json(kNewest); },
-          {{"enum", {kOldest, kNewest}}}};
+          {{"enum", {kNewest}}}};
 }
 
 // Left out where it does not hold.
@@ -244,7 +319,7 @@ Convert<Energy> energy() {
 
 const Fields<Spec>& spec_fields() {
   static const Fields<Spec> fields = {
-      {"schema", schema(), "2, the version of the format; 1 had fewer keys"},
+      {"schema", schema(), "2, the version of the format"},
       {"name", &Spec::name, json::word(), "the device's name"},
       {"clock_hz", &Spec::clock_hz, number(1), "cycles a second"},
       {"cores", &Spec::cores, integer(1),
@@ -252,7 +327,8 @@ const Fields<Spec>& spec_fields() {
        "rest"},
       {"mac", &Spec::mac, object(mac_fields), "the engine for convolution and matrix multiplication"},
       {"sram", &Spec::sram, json::list_of(object(sram_fields), 1, "memories"),
-       "a list of one memory, the scratchpad, which all engines read and write"},
+       "scratchpads: memories that the engines work from, at most 4. What each engine reads and writes where is said "
+       "in its 'memories'"},
       {"dram", &Spec::dram, object(dram_fields), "the memory where inputs, results and, without flash, constants lie"},
       {"flash", &Spec::flash, json::maybe(object(flash_fields)), "a memory that is only read, where constants lie",
        kOptional},
@@ -305,17 +381,11 @@ void check_whole(const Spec& spec, std::string_view where) {
     for (const std::string& name : spec.non_exportable[k].ops)
       demand_operator(name, text("non_exportable[", k, "].ops: ", name));
   }
-  demand(spec.sram.size() == 1, "sram",
-         text("holds ", spec.sram.size(),
-              " memories; one is expected, the scratchpad. What lies behind it is 'dram', "
-              "and 'flash' for constants"));
   demand(spec.dma.channels == 1, "dma.channels",
          text("is ", spec.dma.channels, "; 1 is expected. Several transfers at once are 'max_outstanding'"));
   demand(
       kConstantAlignment % spec.dma.align_bytes == 0, "dma.align_bytes",
       text("is ", spec.dma.align_bytes, "; a divisor of ", kConstantAlignment, " is expected, where everything lies"));
-  demand(spec.scratchpad().bytes <= (int64_t{1} << 32), "sram[0].bytes",
-         text("must be at most 2^32, the reach of an address; found ", spec.scratchpad().bytes));
 }
 
 }  // namespace
@@ -324,6 +394,7 @@ Spec parse_spec(std::string_view text, std::string_view where) {
   const Json document = json::parse(text, kNpuSheetJson, where);
   Spec spec = spec_fields().value({document, kNpuSheetJson, where});
   check_whole(spec, where);
+  spec.find_homes(where);
   return spec;
 }
 

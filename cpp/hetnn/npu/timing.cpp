@@ -51,13 +51,14 @@ struct CostOf {
   Cost operator()(const Conv2d& i) const { return product(work_of(i)); }
   Cost operator()(const Matmul& i) const { return product(work_of(i)); }
   Cost operator()(const Elementwise& i) const {
-    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), elementwise(i.dtype));
   }
   Cost operator()(const Activation& i) const {
-    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.act_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels),
+                  of_type(spec.vector.act_cycles, dtype_of(i.dtype), 1));
   }
   Cost operator()(const Reduce& i) const {
-    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), spec.vector.elem_cycles);
+    return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), elementwise(i.dtype));
   }
   Cost operator()(const Move& i) const {
     const DType dtype = i.elem_bytes == 1   ? DType::i8
@@ -71,7 +72,7 @@ struct CostOf {
     return vector(i.dtype,
                   static_cast<double>(i.out_h * i.out_w) * static_cast<double>(i.channels) *
                       static_cast<double>(i.kernel_h * i.kernel_w),
-                  spec.vector.elem_cycles);
+                  elementwise(i.dtype));
   }
 
  private:
@@ -86,6 +87,7 @@ struct CostOf {
   Cost product(const MacWork& work) const {
     return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .dtype = work.dtype};
   }
+  double elementwise(int64_t dtype) const { return of_type(spec.vector.elem_cycles, dtype_of(dtype), 1); }
   Cost vector(int64_t dtype, double elems, double each) const {
     return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems, .dtype = dtype_of(dtype)};
   }
@@ -149,10 +151,21 @@ int64_t mac_cycles(const Spec& spec, const MacWork& work) {
 int64_t dma_cycles(const Memory& memory, int64_t run_bytes, int64_t runs, bool store) {
   const int64_t burst = std::max<int64_t>(memory.burst_bytes, 1);
   const double bytes = static_cast<double>(ceil_div64(run_bytes, burst) * burst) * static_cast<double>(runs);
-  return (store ? memory.write_latency_cycles : memory.read_latency_cycles) + whole(bytes / memory.rate());
+  return (store ? memory.write_latency_cycles : memory.read_latency_cycles) + whole(bytes / memory.rate(store));
 }
 
-int64_t scratchpad_cycles(const Spec& spec, double bytes) { return whole(bytes / spec.scratchpad().rate()); }
+int64_t scratchpad_cycles(const Spec& spec, const ScratchpadBytes& bytes) {
+  double most = 0;
+  for (size_t k = 0; k < spec.sram.size(); ++k) most = std::max(most, bytes[k] / spec.sram[k].rate());
+  return whole(most);
+}
+
+int64_t scratchpad_cycles(const Spec& spec, const ContentBytes& bytes) {
+  ScratchpadBytes out = {};
+  for (size_t content = 0; content < kContents; ++content)
+    out[spec.homes[content]] += static_cast<double>(bytes[content]);
+  return scratchpad_cycles(spec, out);
+}
 
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each) {
   const double lanes = static_cast<double>(spec.vector.lanes) * static_cast<double>(spec.cores);
@@ -163,11 +176,17 @@ Cost cost_of(const Spec& spec, const Instruction& instruction) {
   Cost out = std::visit(CostOf{spec}, instruction);
   const Engine engine = engine_of(instruction);
   if (engine == Engine::none) return out;
-  for (const Access& access : accesses_of(instruction))
-    out.scratchpad_bytes += static_cast<double>(access.bytes * access.inner * access.outer);
+  int64_t read_latency = 0, write_latency = 0;
+  for (const Access& access : accesses_of(instruction)) {
+    const size_t at = spec.memory_at(static_cast<int64_t>(access.addr));
+    out.scratchpad_bytes[at] += static_cast<double>(access.bytes * access.inner * access.outer);
+    if (access.writes)
+      write_latency = std::max(write_latency, spec.sram[at].write_latency_cycles);
+    else
+      read_latency = std::max(read_latency, spec.sram[at].read_latency_cycles);
+  }
   out.cycles = std::max(out.cycles, scratchpad_cycles(spec, out.scratchpad_bytes));
-  const Memory& scratchpad = spec.scratchpad();
-  if (engine != Engine::dma) out.cycles += scratchpad.read_latency_cycles + scratchpad.write_latency_cycles;
+  if (engine != Engine::dma) out.cycles += read_latency + write_latency;
   return out;
 }
 
@@ -205,14 +224,11 @@ void Clock::step(const Instruction& instruction) {
   totals_.busy_cycles[at] = std::min(totals_.busy_cycles[at] + cost.cycles, kMost_cycles);
   totals_.dma_bytes += cost.dma_bytes;
   totals_.macs += cost.macs;
-  const auto each = [&](const std::map<DType, double>& figures) {
-    const auto figure = figures.find(cost.dtype);
-    return figure == figures.end() ? 0 : figure->second;
-  };
-  totals_.energy_nj +=
-      1e-3 * (cost.macs * each(spec_.energy_pj.mac) + cost.vector_elems * each(spec_.energy_pj.vector_op) +
-              static_cast<double>(cost.dma_bytes) * outside_pj(instruction) +
-              cost.scratchpad_bytes * spec_.energy_pj.sram_byte);
+  totals_.energy_nj += 1e-3 * (cost.macs * of_type(spec_.energy_pj.mac, cost.dtype, 0) +
+                               cost.vector_elems * of_type(spec_.energy_pj.vector_op, cost.dtype, 0) +
+                               static_cast<double>(cost.dma_bytes) * outside_pj(instruction));
+  for (size_t k = 0; k < spec_.sram.size(); ++k)
+    totals_.energy_nj += 1e-3 * cost.scratchpad_bytes[k] * spec_.energy_pj.sram_byte_pj(spec_.sram[k].name);
   totals_.cycles = now_cycles();
 }
 

@@ -37,8 +37,10 @@ int64_t mac_cycles(const Spec& spec, const MacWork& work);
 /// Cycles of a transfer of `runs` runs of `run_bytes` each between a memory and the scratchpad.
 int64_t dma_cycles(const Memory& memory, int64_t run_bytes, int64_t runs, bool store);
 
-/// Cycles in which an engine reads and writes so many bytes of the scratchpad.
-int64_t scratchpad_cycles(const Spec& spec, double bytes);
+/// Cycles in which an engine reads and writes so many bytes: those of the scratchpad that takes longest.
+int64_t scratchpad_cycles(const Spec& spec, const ScratchpadBytes& bytes);
+/// The same of what lies with its kind.
+int64_t scratchpad_cycles(const Spec& spec, const ContentBytes& bytes);
 
 /// Cycles of `elems` elements at `cycles_each` in every lane.
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each);
@@ -49,7 +51,7 @@ struct Cost {
   int64_t cycles = 0;          // that its engine is busy
   int64_t latency_cycles = 0;  // of a transfer: from its first cycle to when it is finished, beyond those
   int64_t dma_bytes = 0;
-  double scratchpad_bytes = 0;  // read and written
+  ScratchpadBytes scratchpad_bytes = {};
   double macs = 0;
   double vector_elems = 0;
   DType dtype = DType::f32;  // of the products or elements

@@ -26,8 +26,10 @@ class Verifier {
     check(std::holds_alternative<End>(instruction) == last, "the stream ends with one end");
     std::visit([this](const auto& i) { verify(i); }, instruction);
     const std::vector<Access> accesses = accesses_of(instruction);
-    for (const Access& access : accesses) reach(access);
-    if (const Engine engine = engine_of(instruction); engine != Engine::none) demand_order(engine, accesses);
+    if (const Engine engine = engine_of(instruction); engine != Engine::none) {
+      for (const Access& access : accesses) reach(engine, access);
+      demand_order(engine, accesses);
+    }
     ++at_;
   }
 
@@ -68,9 +70,15 @@ class Verifier {
           "its engine knows the rounding");
   }
 
-  void reach(const Access& access) {
-    check(access.end() <= spec_.scratchpad().bytes,
-          text(access.what, " lies in the scratchpad of ", spec_.scratchpad().bytes, " bytes"));
+  void reach(Engine engine, const Access& access) {
+    check(access.end() <= spec_.end_address(),
+          text(access.what, " lies in the scratchpad of ", spec_.end_address(), " bytes"));
+    const size_t at = spec_.memory_at(static_cast<int64_t>(access.addr));
+    const Memory& memory = spec_.sram[at];
+    check(access.end() <= spec_.base_of(at) + memory.bytes, text(access.what, " lies in one scratchpad"));
+    check(Spec::reaches(spec_.reach_of(engine), access.operand, memory),
+          text(access.what, " lies in a scratchpad that ", engine_name(engine), " reaches, and not in '", memory.name,
+               "'"));
     needs_.scratchpad_bytes = std::max(needs_.scratchpad_bytes, static_cast<int64_t>(access.end()));
   }
   // Whatever other engines did before to the same bytes is finished, as far as tokens tell.
@@ -88,8 +96,7 @@ class Verifier {
   // What an instruction holds at once fits into the scratchpad, even where runs
   // overlap there.
   void fits(std::string_view what, Wide bytes) const {
-    check(bytes <= spec_.scratchpad().bytes,
-          text(what, " has no more bytes than the scratchpad, ", spec_.scratchpad().bytes));
+    check(bytes <= spec_.end_address(), text(what, " has no more bytes than the scratchpad, ", spec_.end_address()));
   }
   void accumulates(Wide sums) const {
     const int64_t bytes = spec_.mac.accumulator_bytes;

@@ -65,9 +65,9 @@ class Draw {
     out.node = y->producer();
     out.text =
         text(channels, "x", size, "x", size, " to ", filters, ", kernel ", kernel, ", stride ", stride,
-             depthwise ? ", depthwise" : "", ", scratchpad ", spec.scratchpad().bytes, ", dram ",
-             spec.dram.bytes_per_cycle, " latency ", spec.dram.read_latency_cycles, " burst ", spec.dram.burst_bytes,
-             ", outstanding ", spec.dma.max_outstanding, ", macs ", spec.mac.macs_per_cycle);
+             depthwise ? ", depthwise" : "", ", scratchpad ", spec.sram[0].bytes, ", dram ", spec.dram.bytes_per_cycle,
+             " latency ", spec.dram.read_latency_cycles, " burst ", spec.dram.burst_bytes, ", outstanding ",
+             spec.dma.max_outstanding, ", macs ", spec.mac.macs_per_cycle);
     return out;
   }
 
@@ -105,7 +105,7 @@ int64_t least_cycles(const Spec& spec, const Network& network) {
           for (const bool inside : {false, true}) {
             for (const bool overlaps : {false, true}) {
               const Tile tile{rows, columns, filters, channels, inside, overlaps};
-              if (buffers_of(shape, tile).total() > spec.scratchpad().bytes) continue;
+              if (spec.taken(buffers_of(shape, tile).contents()) > spec.sram[0].bytes) continue;
               const TileCost cost = cost_of(prompt, shape, tile);
               tiles.emplace_back(std::max(cost.engine_cycles, cost.dma_cycles), tile);
             }

@@ -376,7 +376,7 @@ TEST(Compile, AFurtherSizeCopiesNoConstants) {
   EXPECT_EQ(executable.program()->weights.at(0, kWeightBytes).data(), weights);
   // Each size that is ready to run has a scratchpad with its shadow; all else is less than one copy.
   const auto spec = npu::parse_spec(read_file(sheets() / "relu-only.json"), "relu-only");
-  EXPECT_LT(live_bytes() - before, 6 * 2 * spec.scratchpad().bytes + kWeightBytes);
+  EXPECT_LT(live_bytes() - before, 6 * 2 * spec.sram[0].bytes + kWeightBytes);
   EXPECT_LT(static_cast<int64_t>(executable.image().size()) - image_bytes, 100'000);
   EXPECT_EQ(executable.image(), compilation->image());
 }

@@ -131,6 +131,24 @@ TEST(VerifyStream, RangesDoNotWrap) {
                "it stores to the arena");
 }
 
+TEST(VerifyStream, AnOperandLiesWhereItsEngineReaches) {
+  Spec spec = small_spec();
+  spec.sram[0] = {.name = "maps", .bytes = 512};
+  spec.sram.push_back({.name = "weights", .bytes = 512});
+  spec.mac.reach[static_cast<size_t>(Operand::weights)] = {"weights"};
+  const auto verified = [&](const Conv2d& conv) {
+    const std::vector<Instruction> stream = {conv, End{}};
+    return verify_stream(spec, stream, 64);
+  };
+  EXPECT_EQ(verified(convolution()).scratchpad_bytes, 520);
+  Conv2d conv = convolution();
+  conv.weight_addr = 384;
+  EXPECT_ERROR(verified(conv), InvalidModel, "the weights lies in a scratchpad that mac reaches, and not in 'maps'");
+  conv = convolution();
+  conv.out_addr = 480;
+  EXPECT_ERROR(verified(conv), InvalidModel, "the output lies in one scratchpad");
+}
+
 TEST(VerifyStream, EndsOnce) {
   EXPECT_ERROR(verify({End{}}), InvalidModel, "instruction 0 (end): the stream ends with one end");
   const std::vector<Instruction> open = {window()};

@@ -26,7 +26,7 @@ double needed_bytes(const Network& network, const Layer& layer, const ir::Value&
 }  // namespace
 
 int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
-  double mac = 0, vector = 0, bytes = 0, constants = 0;
+  double mac = 0, vector = 0, constants = 0, read = 0, written = 0;
   for (const Layer& layer : network.layers()) {
     const double cycles = static_cast<double>(layer.cycles(spec, layer.out.h)) *
                           static_cast<double>(layer.form == Form::matrices ? layer.product.batch : layer.out.n);
@@ -45,10 +45,12 @@ int64_t lower_bound_cycles(const Spec& spec, const Network& network) {
     if (storage.is_constant)
       constants += needed[k];
     else if (storage.is_port)
-      bytes += network.is_written(*storage.value) ? static_cast<double>(storage.bytes) : needed[k];
+      (network.is_written(*storage.value) ? written : read) +=
+          network.is_written(*storage.value) ? static_cast<double>(storage.bytes) : needed[k];
   }
-  const double moved = spec.flash ? std::max(bytes / spec.dram.rate(), constants / spec.flash->rate())
-                                  : (bytes + constants) / spec.dram.rate();
+  const double maps = read / spec.dram.rate() + written / spec.dram.rate(/*writes=*/true),
+               kept = constants / spec.constants().rate();
+  const double moved = spec.flash ? std::max(maps, kept) : maps + kept;
   return static_cast<int64_t>(std::ceil(std::max({mac, vector, moved})));
 }
 

@@ -237,20 +237,20 @@ Span Layer::rows_read(size_t operand, int64_t first, int64_t count) const {
 int64_t Layer::cycles(const npu::Spec& spec, int64_t rows) const {
   const auto elems = static_cast<double>(rows * out.w) * static_cast<double>(out.c);
   // The operands of a pool are as large as its result where windows lie side by side.
-  const double moved = elems * static_cast<double>(elem) * static_cast<double>(1 + inputs.size());
+  const int64_t moved = rows * out.w * out.c * elem * static_cast<int64_t>(1 + inputs.size());
   const auto vector = [&](double count, double each) {
-    return std::max(npu::vector_cycles(spec, count, each), npu::scratchpad_cycles(spec, moved));
+    return std::max(npu::vector_cycles(spec, count, each), npu::scratchpad_cycles(spec, npu::ContentBytes{moved}));
   };
   switch (form) {
     case Form::product:
     case Form::matrices:
       return cycles_of_rows(spec, product, rows);
     case Form::pool:
-      return vector(elems * static_cast<double>(ops::taps_of(window)), spec.vector.elem_cycles);
+      return vector(elems * static_cast<double>(ops::taps_of(window)), npu::of_type(spec.vector.elem_cycles, dtype, 1));
     case Form::pair:
-      return vector(elems, spec.vector.elem_cycles);
+      return vector(elems, npu::of_type(spec.vector.elem_cycles, dtype, 1));
     case Form::unary:
-      return vector(elems, spec.vector.act_cycles);
+      return vector(elems, npu::of_type(spec.vector.act_cycles, dtype, 1));
     case Form::rearrange:
       return vector(elems, 1);
     case Form::view:

@@ -1,5 +1,6 @@
 // The buffers of groups, and places for them and for storages.
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 
@@ -26,8 +27,8 @@ class Placer {
   static constexpr int64_t kEarliest = 6;  // groups before its own
 
  public:
-  Placer(int64_t capacity_bytes, const Network& network, Schedule& schedule)
-      : capacity_(capacity_bytes), network_(network), schedule_(schedule) {
+  Placer(const npu::Spec& spec, const Network& network, Schedule& schedule)
+      : spec_(spec), network_(network), schedule_(schedule) {
     for (size_t g = 0; g < schedule.groups.size(); ++g) {
       for (size_t k = 0; k < schedule.groups[g].count; ++k) group_of_.push_back(static_cast<int64_t>(g));
     }
@@ -37,23 +38,8 @@ class Placer {
   std::vector<size_t> run() {
     place_arena();
     if (network_.layers().size() > kMostLayersSearched) return one_after_another();
-    collect();
-    // What transfers may fill early and empty late has room beside its neighbours, as far as there is some.
-    trim();
-    memory::Fit fit = memory::fit_greedy(buffers(), kAlignment);
-    for (int round = 0; fit.peak_bytes > capacity_ && round < kMostRounds && shorten(fit); ++round)
-      fit = memory::fit_greedy(buffers(), kAlignment);
-    if (fit.peak_bytes > capacity_ && memory::lower_bound_bytes(buffers(), kAlignment) <= capacity_) {
-      constexpr double kSeconds = 0.01;
-      fit = memory::fit(buffers(), capacity_,
-                        {.alignment_bytes = kAlignment, .seconds = kSeconds, .heuristic_only = false})
-                .fit;
-    }
-    if (fit.peak_bytes <= capacity_) {
-      assign(fit.offsets);
-      return {};
-    }
-    const std::set<int64_t> crowded = crowded_groups(fit);
+    std::set<int64_t> crowded;
+    for (size_t memory = 0; memory < spec_.sram.size(); ++memory) crowded.merge(place_in(memory));
     std::vector<size_t> out;
     for (size_t k = 0; k < group_of_.size(); ++k) {
       if (crowded.contains(group_of_[k])) out.push_back(k);
@@ -79,6 +65,26 @@ class Placer {
   }
 
  private:
+  // The groups that find no place in the scratchpad.
+  std::set<int64_t> place_in(size_t memory) {
+    capacity_ = spec_.sram[memory].bytes;
+    collect(memory);
+    // What transfers may fill early and empty late has room beside its neighbours, as far as there is some.
+    trim();
+    memory::Fit fit = memory::fit_greedy(buffers(), kAlignment);
+    for (int round = 0; fit.peak_bytes > capacity_ && round < kMostRounds && shorten(fit); ++round)
+      fit = memory::fit_greedy(buffers(), kAlignment);
+    if (fit.peak_bytes > capacity_ && memory::lower_bound_bytes(buffers(), kAlignment) <= capacity_) {
+      constexpr double kSeconds = 0.01;
+      fit = memory::fit(buffers(), capacity_,
+                        {.alignment_bytes = kAlignment, .seconds = kSeconds, .heuristic_only = false})
+                .fit;
+    }
+    if (fit.peak_bytes > capacity_) return crowded_groups(fit);
+    for (size_t k = 0; k < items_.size(); ++k) *items_[k].offset = spec_.base_of(memory) + fit.offsets[k];
+    return {};
+  }
+
   struct Item {
     int64_t bytes;
     int64_t first, last;  // groups, both counted
@@ -99,9 +105,10 @@ class Placer {
     return group.rows > 0 && is_inside(storage, group);
   }
 
-  void collect() {
+  void collect(size_t memory) {
+    items_.clear();
     for (size_t k = 0; k < network_.storages().size(); ++k) {
-      if (!schedule_.homes[k].in_scratchpad) continue;
+      if (!schedule_.homes[k].in_scratchpad || memory != spec_.homes[static_cast<size_t>(npu::Content::maps)]) continue;
       const auto [first, last] = groups_of(network_.storages()[k]);
       items_.push_back({.bytes = network_.storages()[k].bytes,
                         .first = first,
@@ -110,6 +117,7 @@ class Placer {
     }
     for (size_t g = 0; g < schedule_.groups.size(); ++g) {
       for (Buffer& buffer : schedule_.groups[g].buffers) {
+        if (memory_of(buffer) != memory) continue;
         const auto at = static_cast<int64_t>(g);
         Item item{.bytes = buffer.total_bytes(), .first = at, .last = at, .offset = &buffer.offset_bytes};
         if (buffer.use == Use::parameters || buffer.use == Use::input || buffer.use == Use::ring)
@@ -185,21 +193,26 @@ class Placer {
   std::vector<size_t> one_after_another() {
     std::vector<size_t> crowded;
     for (Group& group : schedule_.groups) {
-      int64_t at = 0;
+      std::array<int64_t, npu::kMostScratchpads> used = {};
+      bool fits = true;
       for (Buffer& buffer : group.buffers) {
-        buffer.offset_bytes = at;
+        const size_t memory = memory_of(buffer);
+        int64_t& at = used[memory];
+        buffer.offset_bytes = spec_.base_of(memory) + at;
         at = aligned(at + buffer.total_bytes());
+        fits = fits && at <= aligned(spec_.sram[memory].bytes);
       }
-      if (at > aligned(capacity_)) crowded.push_back(group.first);
+      if (!fits) crowded.push_back(group.first);
     }
     return crowded;
   }
 
-  void assign(const std::vector<int64_t>& offsets) {
-    for (size_t k = 0; k < items_.size(); ++k) *items_[k].offset = offsets[k];
+  size_t memory_of(const Buffer& buffer) const {
+    return spec_.homes[static_cast<size_t>(content_of(network_, buffer))];
   }
 
-  const int64_t capacity_;
+  const npu::Spec& spec_;
+  int64_t capacity_ = 0;  // of the scratchpad that is being filled
   const Network& network_;
   Schedule& schedule_;
   std::vector<int64_t> group_of_;  // by layer
@@ -297,10 +310,35 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
 }
 
 std::vector<size_t> place(const npu::Spec& spec, const Network& network, Schedule& schedule) {
-  return Placer(spec.scratchpad().bytes, network, schedule).run();
+  return Placer(spec, network, schedule).run();
 }
 
-void place_arena(const Network& network, Schedule& schedule) { Placer(0, network, schedule).place_arena(); }
+void place_arena(const npu::Spec& spec, const Network& network, Schedule& schedule) {
+  Placer(spec, network, schedule).place_arena();
+}
+
+bool may_stay(const npu::Spec& spec, const Network& network, size_t storage) {
+  if (&spec.home(npu::Content::maps) == &spec.home(npu::Content::weights)) return true;
+  const Storage& s = network.storages()[storage];
+  for (size_t k = s.first; k <= s.last; ++k) {
+    const Layer& layer = network.layers()[k];
+    if (layer.form == Form::matrices && network.frame(*layer.inputs[1]).storage == storage) return false;
+  }
+  return true;
+}
+
+npu::Content content_of(const Network& network, const Buffer& buffer) {
+  if (buffer.use == Use::sums) return npu::Content::sums;
+  const bool weights = buffer.use == Use::parameters && network.layers()[buffer.of].engine() == npu::Engine::mac;
+  return weights ? npu::Content::weights : npu::Content::maps;
+}
+
+npu::ContentBytes bytes_of(const Network& network, const std::vector<Buffer>& buffers) {
+  npu::ContentBytes out = {};
+  for (const Buffer& buffer : buffers)
+    out[static_cast<size_t>(content_of(network, buffer))] += aligned(buffer.total_bytes());
+  return out;
+}
 
 std::string why_no_group(const Network& network, const Group& group) {
   const Layer& last = network.layers()[group.first + group.count - 1];

@@ -89,10 +89,17 @@ bool is_inside(const Storage& storage, const Group& group);
 /// Why the group cannot be computed as it says, about its last layer where it is a cascade; nothing where it can.
 std::string why_no_group(const Network& network, const Group& group);
 
-/// Gives every storage that is not at home in the scratchpad its place in DRAM.
-void place_arena(const Network& network, Schedule& schedule);
+/// Whether a storage may lie in the scratchpad between groups: not where it is read as weights from another one.
+bool may_stay(const npu::Spec& spec, const Network& network, size_t storage);
 
-/// Gives every storage and buffer its place. Where the scratchpad is too small, the layers for which it is; else none.
+/// Gives every storage that is not at home in the scratchpad its place in DRAM.
+void place_arena(const npu::Spec& spec, const Network& network, Schedule& schedule);
+
+/// What lies in the buffer, which says in which scratchpad it is.
+npu::Content content_of(const Network& network, const Buffer& buffer);
+npu::ContentBytes bytes_of(const Network& network, const std::vector<Buffer>& buffers);
+
+/// Gives every storage and buffer its place. Where a scratchpad is too small, the layers for which it is; else none.
 std::vector<size_t> place(const npu::Spec& spec, const Network& network, Schedule& schedule);
 
 }  // namespace hetnn::backends::scheduling

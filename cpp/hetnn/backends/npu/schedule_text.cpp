@@ -122,6 +122,10 @@ class Reader {
     if (line.place == "dram") return;
     if (line.place != "scratchpad") line.fail(text("a value lies in 'scratchpad' or 'dram'; got '", line.place, "'."));
     if (storage.is_port) line.fail(text("the input or output ", quoted(line.name), " lies in dram."));
+    if (!may_stay(spec_, network_, storages_.at(line.name)))
+      line.fail(text("the value ", quoted(line.name),
+                     " is read as weights, from a scratchpad of their own; it goes "
+                     "through the memory."));
     if (home.in_scratchpad) line.fail(text("the value ", quoted(line.name), " comes twice."));
     home.in_scratchpad = true;
     if (line.figures.contains("at"))
@@ -244,7 +248,7 @@ class Reader {
     Schedule copy = out_;
     for (Group& group : copy.groups) group.buffers.clear();
     for (size_t k = 0; k < copy.homes.size(); ++k) copy.homes[k].offset_bytes = 0;
-    place_arena(network_, copy);
+    place_arena(spec_, network_, copy);
     out_.arena_bytes = copy.arena_bytes;
     for (size_t k = 0; k < copy.homes.size(); ++k) {
       if (!out_.homes[k].in_scratchpad) out_.homes[k].offset_bytes = copy.homes[k].offset_bytes;
@@ -255,19 +259,36 @@ class Reader {
   void find_places() {
     if (place(spec_, network_, out_).empty()) return;
     const Group* crowded = &out_.groups.front();
-    int64_t most = 0;
+    size_t scarce = 0;
+    double most = 0;
     for (const Group& group : out_.groups) {
-      int64_t bytes = 0;
-      for (size_t k = 0; k < out_.homes.size(); ++k) {
-        if (is_alive(k, group)) bytes += aligned(network_.storages()[k].bytes);
+      const std::vector<int64_t> bytes = bytes_of_scratchpads(group);
+      for (size_t k = 0; k < bytes.size(); ++k) {
+        const double share = static_cast<double>(bytes[k]) / static_cast<double>(spec_.sram[k].bytes);
+        if (share > most) most = share, crowded = &group, scarce = k;
       }
-      for (const Buffer& buffer : group.buffers) bytes += aligned(buffer.total_bytes());
-      if (bytes > most) most = bytes, crowded = &group;
     }
     throw DoesNotFit(text("schedule: no places are found for all; while layer ",
                           quoted(std::string(network_.layers()[crowded->first].node().name())),
-                          " is computed, values and buffers take ", most, " bytes of scratchpad; ", spec_.name, " has ",
-                          spec_.scratchpad().bytes, "."));
+                          " is computed, values and buffers take ", bytes_of_scratchpads(*crowded)[scarce],
+                          " bytes of ", scratchpad_text(scarce), "; ", spec_.name, " has ", spec_.sram[scarce].bytes,
+                          "."));
+  }
+
+  std::string scratchpad_text(size_t memory) const {
+    const std::string& name = spec_.sram[memory].name;
+    return name.empty() ? std::string("scratchpad") : text("scratchpad '", name, "'");
+  }
+  size_t memory_of(npu::Content content) const { return spec_.homes[static_cast<size_t>(content)]; }
+
+  std::vector<int64_t> bytes_of_scratchpads(const Group& group) const {
+    std::vector<int64_t> out(spec_.sram.size());
+    for (size_t k = 0; k < out_.homes.size(); ++k) {
+      if (is_alive(k, group)) out[memory_of(npu::Content::maps)] += aligned(network_.storages()[k].bytes);
+    }
+    for (const Buffer& buffer : group.buffers)
+      out[memory_of(content_of(network_, buffer))] += aligned(buffer.total_bytes());
+    return out;
   }
 
   bool is_alive(size_t storage, const Group& group) const {
@@ -279,6 +300,7 @@ class Reader {
     struct Range {
       int64_t begin, end;
       std::string what;
+      size_t memory;
     };
     for (const Group& group : out_.groups) {
       std::vector<Range> ranges;
@@ -286,17 +308,22 @@ class Reader {
         const Storage& storage = network_.storages()[k];
         if (is_alive(k, group))
           ranges.push_back({out_.homes[k].offset_bytes, out_.homes[k].offset_bytes + storage.bytes,
-                            text("the value ", quoted(storage.value->name()))});
+                            text("the value ", quoted(storage.value->name())), memory_of(npu::Content::maps)});
       }
       for (const Buffer& buffer : group.buffers)
-        ranges.push_back({buffer.offset_bytes, buffer.offset_bytes + buffer.total_bytes(), describe(buffer)});
+        ranges.push_back({buffer.offset_bytes, buffer.offset_bytes + buffer.total_bytes(), describe(buffer),
+                          memory_of(content_of(network_, buffer))});
       std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
       const Range* before = nullptr;
       for (const Range& range : ranges) {
         if (range.begin == range.end) continue;
-        if (range.end > spec_.scratchpad().bytes)
-          throw DoesNotFit(text("schedule: ", range.what, " ends at byte ", range.end, " of the scratchpad, which has ",
-                                spec_.scratchpad().bytes, "."));
+        const int64_t base = spec_.base_of(range.memory), bytes = spec_.sram[range.memory].bytes;
+        if (range.end > base + bytes)
+          throw DoesNotFit(text("schedule: ", range.what, " ends at byte ", range.end - base, " of the ",
+                                scratchpad_text(range.memory), ", which has ", bytes, "."));
+        if (range.begin < base)
+          throw InvalidModel(text("schedule: ", range.what, " begins at byte ", range.begin, "; the ",
+                                  scratchpad_text(range.memory), ", in which it lies, begins at ", base, "."));
         if (before && range.begin < before->end)
           throw InvalidModel(text("schedule: ", before->what, " at bytes [", before->begin, ", ", before->end, ") and ",
                                   range.what, " at [", range.begin, ", ", range.end, ") overlap while layer ",

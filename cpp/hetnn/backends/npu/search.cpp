@@ -16,6 +16,7 @@
 namespace hetnn::backends::scheduling {
 namespace {
 
+using npu::Content;
 using npu::Engine;
 using npu::Spec;
 
@@ -29,7 +30,7 @@ constexpr double kTie = 0.1;         // of all engines' work: none hides the oth
 double dma_cycles(const Spec& spec, const npu::Memory& memory, double bytes, double transfers, bool store) {
   // Of several transfers on their way only the first one's latency shows.
   const int64_t latency = store ? memory.write_latency_cycles : memory.read_latency_cycles;
-  return bytes / memory.rate() + (spec.dma.max_outstanding > 1 ? 0 : static_cast<double>(latency) * transfers);
+  return bytes / memory.rate(store) + (spec.dma.max_outstanding > 1 ? 0 : static_cast<double>(latency) * transfers);
 }
 
 // What a group takes of each engine, and what stays open at its ends.
@@ -66,8 +67,8 @@ struct Spare {
 struct Shape {
   double mac = 0, vector = 0;
   double steps = 1;
-  bool accumulates = true;  // each step's sums have room
-  int64_t kept_bytes = 0;   // parameters
+  bool accumulates = true;      // each step's sums have room
+  npu::ContentBytes kept = {};  // parameters
   double kept_dma = 0;
   struct Ring {
     size_t storage;
@@ -152,7 +153,8 @@ class Search {
       for (size_t layer = first; resident && layer < end; ++layer) {
         for (const size_t k : begun_[layer]) {
           const Storage& storage = network_.storages()[k];
-          if (storage.last >= end && storage.bytes <= capacity_ * 3 / 4) fresh.push_back(k);
+          if (storage.last >= end && storage.bytes <= capacity_ * 3 / 4 && may_stay(spec_, network_, k))
+            fresh.push_back(k);
         }
       }
       if (fresh.size() > 3) fresh.resize(3);
@@ -268,7 +270,7 @@ class Search {
     for (size_t k = first; k < first + count; ++k) {
       const Layer& layer = network_.layers()[k];
       const int64_t kept = layer.parameters().bytes;
-      out.kept_bytes += kept;
+      out.kept[static_cast<size_t>(layer.engine() == Engine::mac ? Content::weights : Content::maps)] += kept;
       out.kept_dma += dma_cycles(spec_, spec_.constants(), static_cast<double>(kept), kept > 0 ? 1 : 0, false);
       const std::vector<int64_t>& counts = steps[k - first];
       if (layer.form == Form::view || counts.empty()) continue;
@@ -301,8 +303,10 @@ class Search {
     const auto consider = [&](int64_t rows, int64_t ahead) {
       const Shape& s = *shape(first, count, rows, ahead);
       if (!s.accumulates) return false;
-      int64_t bytes = s.kept_bytes;
-      for (const Shape::Ring& ring : s.rings) bytes += home.contains(ring.storage) ? 0 : ring.bytes;
+      npu::ContentBytes needed = s.kept;
+      int64_t& maps = needed[static_cast<size_t>(Content::maps)];
+      for (const Shape::Ring& ring : s.rings) maps += home.contains(ring.storage) ? 0 : ring.bytes;
+      const int64_t bytes = spec_.taken(needed);
       if (bytes > budget) return false;
       double moved = 0;
       for (const Shape::Transfer& transfer : s.transfers) moved += home.contains(transfer.storage) ? 0 : transfer.dma;
@@ -311,7 +315,7 @@ class Search {
       cost.edges = edges_seen_ * moved / s.steps + std::min(s.mac, s.vector) / s.steps;
       // What is kept is there before the first step.
       cost.first_loads = s.kept_dma;
-      cost.first_bytes = s.kept_bytes;
+      cost.first_bytes = spec_.taken(s.kept);
       cost.used_bytes = bytes;
       cost.edges += cost.first_loads;
       if (ahead == 0) cost.edges += moved;
@@ -378,6 +382,11 @@ class Search {
     }
   }
 
+  // Of the scratchpad of maps; more than it has where another one is too small.
+  int64_t taken(const Group& group, const std::vector<Home>& homes) const {
+    return spec_.taken(bytes_of(network_, scheduling::buffers_of(network_, homes, group)));
+  }
+
   std::optional<Cost> product(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
     const Layer& layer = network_.layers()[group.first];
     const ProductShape shape = shape_at_home(network_, homes, layer);
@@ -398,8 +407,7 @@ class Search {
     if (needed_bytes) *needed_bytes = needed;
     if (!tile) return std::nullopt;
     group.tile = *tile;
-    int64_t bytes = 0;
-    for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group)) bytes += aligned(buffer.total_bytes());
+    const int64_t bytes = taken(group, homes);
     if (bytes > budget) return std::nullopt;
     const TileCost cost = cost_of(spec_, shape, *tile);
     Cost out{.mac = cost.engine_cycles, .dma = cost.dma_cycles};
@@ -424,9 +432,7 @@ class Search {
       for (const bool overlaps : {true, false}) {
         tile.overlaps = overlaps;
         group.tile = tile;
-        int64_t bytes = 0;
-        for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group))
-          bytes += aligned(buffer.total_bytes());
+        const int64_t bytes = taken(group, homes);
         if (needed_bytes) *needed_bytes = bytes;
         if (bytes > budget) continue;
         Cost out{.vector = static_cast<double>(layer.cycles(spec_, layer.out.h) * layer.out.n)};
@@ -492,9 +498,7 @@ class Search {
     for (;; group.tile.rows = std::max((group.tile.rows + 1) / 2, least)) {
       for (const bool overlaps : {true, false}) {
         group.tile.overlaps = overlaps;
-        int64_t bytes = 0;
-        for (const Buffer& buffer : scheduling::buffers_of(network_, homes, group))
-          bytes += aligned(buffer.total_bytes());
+        const int64_t bytes = taken(group, homes);
         if (needed_bytes) *needed_bytes = bytes;
         if (bytes <= budget) return out;
       }
@@ -517,6 +521,14 @@ class Search {
   std::map<size_t, int64_t> start_rows_;
 };
 
+std::string scratchpads(const Spec& spec) {
+  if (spec.sram.size() == 1) return text(spec.sram.front().bytes);
+  std::string out;
+  for (const npu::Memory& memory : spec.sram)
+    out += text(out.empty() ? "" : ", ", memory.bytes, " of '", memory.name, "'");
+  return out;
+}
+
 [[noreturn]] void does_not_fit(const Spec& spec, const ir::Node& node, int64_t needed_bytes) {
   const std::string where = ops::to_string(node.loc());
   if (needed_bytes == std::numeric_limits<int64_t>::max())
@@ -526,7 +538,7 @@ class Search {
         std::string(node.name()));
   throw NodeDoesNotFit(
       text(ir::describe(node), ": its smallest tile takes ", needed_bytes, " bytes of scratchpad; ", spec.name, " has ",
-           spec.scratchpad().bytes, ". Use a target with more scratchpad, or pin the node to the cpu.",
+           scratchpads(spec), ". Use a target with more scratchpad, or pin the node to the cpu.",
            where.empty() ? "" : "\n  at " + where),
       std::string(node.name()));
 }
@@ -538,7 +550,7 @@ void give_buffers(const Network& network, Schedule& schedule) {
 }  // namespace
 
 Schedule find_schedule(const Spec& spec, const Network& network, BestTiles& tiles, const Schedule* packed) {
-  const int64_t capacity = spec.scratchpad().bytes;
+  const int64_t capacity = spec.home(Content::maps).bytes;
   Search search(spec, network, capacity, packed, tiles);
   constexpr int kMostRounds = 12;
   for (int round = 0; round < kMostRounds && network.layers().size() <= kMostLayersSearched; ++round) {
@@ -577,7 +589,7 @@ std::vector<Schedule> schedules_alone(const Spec& spec, const Network& network, 
   constexpr size_t kMostTiles = 64;
   if (layer.form == Form::product || layer.form == Form::matrices) {
     const ProductShape shape = shape_at_home(network, out.front().homes, layer);
-    for (const Tile& tile : good_tiles(spec, shape, spec.scratchpad().bytes, kMostTiles)) add({.tile = tile});
+    for (const Tile& tile : good_tiles(spec, shape, spec.home(Content::maps).bytes, kMostTiles)) add({.tile = tile});
   }
   if (layer.streams && why_no_group(network, {.count = 1, .rows = 1}).empty()) {
     for (int64_t rows = layer.out.h;; rows = (rows + 1) / 2) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "hetnn/base/requantize.h"
@@ -148,8 +149,9 @@ class Search {
     for (const bool overlaps : {true, false}) {
       tile.overlaps = overlaps;
       const TileBuffers buffers = buffers_of(shape_, tile);
-      least_bytes_ = std::min(least_bytes_, buffers.total());
-      if (buffers.total() > budget_bytes_) continue;
+      const npu::ContentBytes bytes = buffers.contents();
+      least_bytes_ = std::min(least_bytes_, std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
+      if (spec_.taken(bytes) > budget_bytes_) continue;
       fits = true;
       for (const bool inside : {false, true}) {
         tile.filters_inside = inside;
@@ -245,12 +247,12 @@ class Search {
     const int64_t input = w[0].most_elements(rows, shape_.in_h) * w[1].most_elements(t.columns, shape_.in_w),
                   made = rows * t.columns * t.filters;
     const bool split = shape_.groups == 1 && t.channels < shape_.in_c;
-    const int64_t bytes = (input * channels_read(shape_, t) + ops::taps_of(w) * depth * t.filters) * elem_ +
-                          made * (split         ? 2 * kSumBytes
-                                  : shape_.adds ? 2 * elem_
-                                                : elem_);
-    return std::max(engine_of(t, rows, depth),
-                    static_cast<double>(npu::scratchpad_cycles(spec_, static_cast<double>(bytes))));
+    npu::ContentBytes bytes = {input * channels_read(shape_, t) * elem_, ops::taps_of(w) * depth * t.filters * elem_};
+    if (split)
+      bytes[static_cast<size_t>(npu::Content::sums)] = made * 2 * kSumBytes;
+    else
+      bytes[static_cast<size_t>(npu::Content::maps)] += made * (shape_.adds ? 2 : 1) * elem_;
+    return std::max(engine_of(t, rows, depth), static_cast<double>(npu::scratchpad_cycles(spec_, bytes)));
   }
 
  private:

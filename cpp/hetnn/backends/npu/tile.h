@@ -63,7 +63,9 @@ struct TileBuffers {
   int64_t weights = 0, bias = 0, factors = 0;  // where biases and factors begin, and `weights` where they end
   int64_t input = 0, output = 0, sums = 0;
   int64_t weight_buffers = 1, input_buffers = 1, output_buffers = 1;
-  int64_t total() const { return weights * weight_buffers + input * input_buffers + output * output_buffers + sums; }
+  npu::ContentBytes contents() const {
+    return {input * input_buffers + output * output_buffers, weights * weight_buffers, sums};
+  }
 };
 TileBuffers buffers_of(const ProductShape& shape, const Tile& tile);
 

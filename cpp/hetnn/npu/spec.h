@@ -178,7 +178,7 @@ struct Spec {
   bool has_op(std::string_view op) const { return ops.find(op) != ops.end(); }
 };
 
-/// Reads a spec of schema 2. Throws InvalidModel that names the path (`relu-only.json:
+/// Reads a spec of schema 2, or of 1, which has fewer keys. Throws InvalidModel that names the path (`relu-only.json:
 /// mac.rows`), what was found, what is expected and, for a misspelt key, the nearest known one. `where` is what
 /// messages call the text.
 Spec parse_spec(std::string_view text, std::string_view where);

@@ -291,16 +291,13 @@ const Fields<Energy>& energy_fields() {
 }
 
 Convert<Spec> schema() {
-  constexpr int kNewest = 2;
+  // All keys of 1 are keys of 2, so that older sheets are read by the same table.
+  constexpr int kOldest = 1, kNewest = 2;
   return {[=](const At& at, Spec&) {
-            if (at.json == 1)
-              at.fail(
-                  "is 1, which is no longer read; 2 is expected. All keys of 1 are keys of 2: write 2, and leave "
-                  "out what is then refused, which nothing reads");
-            if (at.json != kNewest) at.wrong(text(kNewest));
+            if (at.json != kOldest && at.json != kNewest) at.wrong(text(kNewest));
           },
           [=](const Spec&) { return Json(kNewest); },
-          {{"enum", {kNewest}}}};
+          {{"enum", {kOldest, kNewest}}}};
 }
 
 // Left out where it does not hold.
@@ -319,7 +316,7 @@ Convert<Energy> energy() {
 
 const Fields<Spec>& spec_fields() {
   static const Fields<Spec> fields = {
-      {"schema", schema(), "2, the version of the format"},
+      {"schema", schema(), "2, the version of the format; 1 had fewer keys"},
       {"name", &Spec::name, json::word(), "the device's name"},
       {"clock_hz", &Spec::clock_hz, number(1), "cycles a second"},
       {"cores", &Spec::cores, integer(1),

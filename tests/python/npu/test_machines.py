@@ -272,7 +272,6 @@ def test_machines_of_other_makers_can_be_said(name: str, tmp_path: Any) -> None:
     ("parts", "said"),
     [
         ({"schema": 3}, r"schema"),
-        ({"schema": 1}, r"schema is 1, which is no longer read; 2 is expected"),
         ({"sram": [SPEC["sram"][0]] * 2}, r"sram\[0\] lacks 'name'"),
         ({"sram": scratchpads(a=1024, b=1024)}, r"sram\[1\] 'b' would hold nothing: maps in 'a', weights in 'a'"),
         ({"sram": scratchpads(a=1, b=1, c=1, d=1, e=1)}, r"sram holds 5 scratchpads; at most 4 are expected"),
@@ -319,8 +318,12 @@ def test_what_nobody_reads_is_refused(parts: dict[str, Any], said: str) -> None:
         hetnn.plan(COMPUTES, target)
 
 
+def test_a_sheet_of_schema_1_reads_as_one_of_schema_2(tmp_path: Any) -> None:
+    assert built(COMPUTES, with_figures(schema=1), tmp_path).cycles == built(COMPUTES, SPEC, tmp_path).cycles
+
+
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets", "--schema", "--json"]) == 0
     schema = json.loads(capsys.readouterr().out)
-    assert schema["properties"]["schema"]["enum"] == [2]
+    assert schema["properties"]["schema"]["enum"] == [1, 2]
     assert {"mac", "sram", "dram", "flash", "dma", "vector", "ops"} <= schema["properties"].keys()

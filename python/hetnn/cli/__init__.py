@@ -129,6 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def console() -> NoReturn:
     """The program `hetnn`: `main`, and out without taking apart what the process holds, a tenth of a short command."""
     gc.set_threshold(100_000)  # models and modules are many objects that stay
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's idle threads would spin beside hetnn's
     status = main()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BrokenPipeError):  # their reader left early

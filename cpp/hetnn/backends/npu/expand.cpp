@@ -544,24 +544,30 @@ void Expander::move(const Loops& loops, int64_t here, int64_t there) {
                });
 }
 
-// As many rows as the group's buffers hold; a step between two of them, the first from and the last to where the values
-// lie.
+// As many elements of the axis that is cut as the group's buffers hold; a step between two of them, the first from and
+// the last to where the values lie.
 void Expander::rearrange() {
   const Layer& l = layer();
   const bool from_home = is_home(*l.inputs[0]), to_home = is_home(*l.output);
-  const int64_t all = rows_that_stay(l, network_.bindings()), row_bytes = l.out.elems() * l.elem / all;
-  const int64_t tile = std::min(group_->tile.rows, all);
-  const Place from = place(*l.inputs[0], 0, 0), to = place(*l.output, 0, 0);
+  const Slabs slabs = slabs_of(l, network_.bindings());
+  const int64_t tile = std::min(group_->tile.rows, slabs.count);
   int64_t turn = 0;
-  for (int64_t first = 0; first < all; first += tile, ++turn) {
-    const int64_t rows = std::min(tile, all - first), bytes = rows * row_bytes, begin = first * row_bytes;
-    const std::vector<Loops> steps = moves_of(l, network_.bindings(), all > 1 ? rows : 0);
-    const int64_t final = to_home ? home(*l.output).offset_bytes + begin : -1;
-    int64_t here = from_home ? home(*l.inputs[0]).offset_bytes + begin : -1;
+  for (int64_t first = 0; first < slabs.count; first += tile, ++turn) {
+    const int64_t count = std::min(tile, slabs.count - first), in_begin = first * slabs.in.run_bytes,
+                  out_begin = first * slabs.out.run_bytes, in_run = count * slabs.in.run_bytes,
+                  out_run = count * slabs.out.run_bytes;
+    const std::vector<Loops> steps = moves_of(l, network_.bindings(), slabs.count > 1 ? count : 0, from_home, to_home);
+    const int64_t final = to_home ? home(*l.output).offset_bytes + out_begin : -1;
+    int64_t here = from_home ? home(*l.inputs[0]).offset_bytes + in_begin : -1;
     const auto between = [&](int64_t which) { return at(Use::moved, layer_, 2 * turn + which); };
     if (!from_home) {
+      Place from = place(*l.inputs[0], 0, 0);
+      from.offset_bytes += in_begin, from.row_pitch = slabs.in.pitch;
       here = steps.empty() && to_home ? final : between(0);
-      load_bytes(from.region, from.offset_bytes + begin, here, bytes);
+      if (slabs.in.runs == 1)
+        load_bytes(from.region, from.offset_bytes, here, in_run);
+      else
+        load(from, {.addr = here, .row_pitch = in_run}, slabs.in.runs, 1, in_run);
     }
     for (size_t k = 0; k < steps.size(); ++k) {
       const int64_t there = k + 1 == steps.size() && to_home ? final : between(k % 2 == 0 ? 1 : 0);
@@ -569,9 +575,11 @@ void Expander::rearrange() {
       here = there;
     }
     if (!to_home) {
-      store({.addr = here}, {to.region, to.offset_bytes + begin}, 1, 1, bytes);
+      Place to = place(*l.output, 0, 0);
+      to.offset_bytes += out_begin, to.row_pitch = slabs.out.pitch;
+      store({.addr = here, .row_pitch = out_run}, to, slabs.out.runs, 1, out_run);
     } else if (here != final) {
-      move({{bytes / l.elem}, {l.elem}, {l.elem}}, here, final);
+      move({{out_run / l.elem}, {l.elem}, {l.elem}}, here, final);
     }
   }
 }

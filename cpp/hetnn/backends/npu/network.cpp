@@ -441,7 +441,7 @@ void Network::share(std::span<const ir::Value* const> inputs) {
       parts_[layer.output] = {from.frame, from.offset_bytes + slice_begin(layer, bindings_) * layer.elem};
       layer.form = Form::view;
       layer.streams = true;
-    } else if (free && layer.form == Form::rearrange && moves_of(layer, bindings_, 0).empty() &&
+    } else if (free && layer.form == Form::rearrange && moves_of(layer, bindings_).empty() &&
                frames_[from.frame].pixel_bytes == layer.in.c * layer.elem) {
       parts_[layer.output] = {frames_.size(), 0};
       frames_.push_back({layer.output, frames_[from.frame].storage, layer.out, layer.out.c * layer.elem});

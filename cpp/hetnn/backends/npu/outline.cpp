@@ -51,8 +51,11 @@ class Outline {
       for (const Copy& copy : copies_of(layer, network_))
         put(copy.runs, copy.run_bytes, copy.from_offset, copy.from_pitch, copy.to_offset, copy.to_pitch);
     } else if (layer.form == Form::rearrange) {
-      put(rows_that_stay(layer, network_.bindings()));
-      for (const Loops& loops : moves_of(layer, network_.bindings(), 0)) {
+      const Slabs slabs = slabs_of(layer, network_.bindings());
+      for (const int64_t figure :
+           {slabs.count, slabs.in.run_bytes, slabs.in.pitch, slabs.out.run_bytes, slabs.out.pitch})
+        put(figure);
+      for (const Loops& loops : moves_of(layer, network_.bindings())) {
         put_list(loops.extents);
         put_list(loops.from);
         put_list(loops.to);

@@ -88,16 +88,23 @@ std::vector<Copy> copies_of(const Layer& layer, const Network& network) {
   return copies;
 }
 
-std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t rows) {
+std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t count, bool in_whole,
+                            bool out_whole) {
   const ir::Node& node = layer.node();
   const ir::Value &x = *node.input(0), &y = *node.output();
   std::vector<int64_t> in = evaluate(x.shape(), bindings), out = evaluate(y.shape(), bindings);
-  if (rows > 0) in[0] = out[0] = rows;
+  std::vector<int64_t> in_lies = in, out_lies = out;
+  if (count > 0) {
+    const Slabs slabs = slabs_of(layer, bindings);
+    in[slabs.in_axis] = out[slabs.out_axis] = count;
+    if (!in_whole) in_lies = in;
+    if (!out_whole) out_lies = out;
+  }
   std::vector<Loops> steps;
   if (node.attrs().contains("perm")) {
     const std::vector<int64_t> perm = ops::per_axis(node.call(), "perm", in.size()),
-                               strides = logical_strides(in, layout_of(x), layer.elem);
-    Loops loops{out, {}, logical_strides(out, layout_of(y), layer.elem)};
+                               strides = logical_strides(in_lies, layout_of(x), layer.elem);
+    Loops loops{out, {}, logical_strides(out_lies, layout_of(y), layer.elem)};
     for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
     steps.push_back(std::move(loops));
   } else if (in != out) {
@@ -118,13 +125,37 @@ std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_
   return steps;
 }
 
-int64_t rows_that_stay(const Layer& layer, const Bindings& bindings) {
+Slabs slabs_of(const Layer& layer, const Bindings& bindings) {
   const ir::Node& node = layer.node();
-  const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings),
-                             out = evaluate(node.output()->shape(), bindings);
-  const bool stay = !in.empty() && !out.empty() && in[0] == out[0] &&
-                    (!node.attrs().contains("perm") || ops::per_axis(node.call(), "perm", in.size())[0] == 0);
-  return stay ? in[0] : 1;
+  const ir::Value &x = *node.input(0), &y = *node.output();
+  const std::vector<int64_t> in = evaluate(x.shape(), bindings), out = evaluate(y.shape(), bindings);
+  const int64_t bytes = layer.out.elems() * layer.elem;
+  Slabs whole;
+  whole.in.run_bytes = whole.out.run_bytes = bytes;
+  if (in.empty() || out.empty() || bytes == 0) return whole;
+  const auto cut = [&](size_t in_axis, size_t out_axis) {
+    const auto slab = [&](const std::vector<int64_t>& shape, const ir::Value& value, size_t axis) {
+      const int64_t run = logical_strides(shape, layout_of(value), layer.elem)[axis], pitch = run * shape[axis];
+      return Slab{bytes / pitch, run, pitch};
+    };
+    return Slabs{out[out_axis], in_axis, out_axis, slab(in, x, in_axis), slab(out, y, out_axis)};
+  };
+  if (!node.attrs().contains("perm")) return in[0] == out[0] ? cut(0, 0) : whole;
+  // An axis that makes many pieces, so that some fit, and of these the one with the longest runs.
+  constexpr int64_t kMany = 16;
+  const std::vector<int64_t> perm = ops::per_axis(node.call(), "perm", in.size());
+  Slabs best = whole;
+  for (size_t axis = 0; axis < out.size(); ++axis) {
+    if (out[axis] == 1) continue;
+    const Slabs slabs = cut(static_cast<size_t>(perm[axis]), axis);
+    const auto better = [&](const Slabs& a, const Slabs& b) {
+      const int64_t many_a = std::min(a.count, kMany), many_b = std::min(b.count, kMany);
+      if (many_a != many_b) return many_a > many_b;
+      return std::min(a.in.run_bytes, a.out.run_bytes) > std::min(b.in.run_bytes, b.out.run_bytes);
+    };
+    if (best.count == 1 || better(slabs, best)) best = slabs;
+  }
+  return best;
 }
 
 }  // namespace hetnn::backends::scheduling

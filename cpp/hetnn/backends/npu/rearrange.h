@@ -27,12 +27,22 @@ std::vector<Copy> copies_of(const Layer& layer, const Network& network);
 struct Loops {
   std::vector<int64_t> extents, from, to;
 };
-/// Steps of a rearrangement of dense values, one after another; none where every element keeps its place. `rows` of the
-/// first axis, or all where 0. A reshape between two feature maps goes by way of the row-major order.
-std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t rows);
+/// A rearranged value is cut along one axis. Where one of the axis' elements lies in the operand or the result: `runs`
+/// of `run_bytes`, so many bytes apart; the next element begins behind the first run.
+struct Slab {
+  int64_t runs = 1, run_bytes = 0, pitch = 0;
+};
+struct Slabs {
+  int64_t count = 1;  // elements of the axis; 1 where the value is not cut
+  size_t in_axis = 0, out_axis = 0;
+  Slab in, out;  // of one element
+};
+Slabs slabs_of(const Layer& layer, const Bindings& bindings);
 
-/// How many rows of the first axis stay rows of the first axis, outermost in every layout; 1 where the value cannot be
-/// cut.
-int64_t rows_that_stay(const Layer& layer, const Bindings& bindings);
+/// Steps of a rearrangement of dense values, one after another; none where every element keeps its place. Of so many
+/// elements of the slabs' axis, or of all where `count` is 0; `in_whole`, `out_whole`: these lie in the whole value,
+/// and not by themselves. A reshape between two feature maps goes by way of the row-major order.
+std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t count = 0, bool in_whole = false,
+                            bool out_whole = false);
 
 }  // namespace hetnn::backends::scheduling

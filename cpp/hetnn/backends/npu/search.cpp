@@ -470,8 +470,9 @@ class Search {
     const Layer& layer = network_.layers()[group.first];
     const auto at_home = [&](const ir::Value& value) { return is_home(network_, homes, value); };
     Cost out;
+    const Slabs slabs = layer.form == Form::rearrange ? slabs_of(layer, network_.bindings()) : Slabs();
     if (layer.form == Form::rearrange) {
-      group.tile.rows = rows_that_stay(layer, network_.bindings());
+      group.tile.rows = slabs.count;
     } else {
       // Here rows are bytes: as many runs as fit, at best all of the longest copy.
       group.tile.rows = 0;
@@ -488,19 +489,27 @@ class Search {
     if (layer.form != Form::rearrange) {
       for (const Copy& copy : copies_of(layer, network_)) least = std::max(least, copy.run_bytes);
     } else {
-      const double bytes = static_cast<double>(layer.out.elems() * layer.elem);
-      if (!at_home(*layer.inputs[0])) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, false);
-      if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, true);
-      const auto steps = static_cast<double>(moves_of(layer, network_.bindings(), 0).size());
+      const auto steps = static_cast<double>(moves_of(layer, network_.bindings()).size());
       out.vector += steps * static_cast<double>(layer.cycles(spec_, layer.out.h * layer.out.n));
-      out.edges = std::min(out.dma, out.vector);
     }
+    // What moves, of so many elements of the axis at once, with all bursts.
+    const auto moved = [&](const Slab& slab, bool store) {
+      const double pieces = std::ceil(static_cast<double>(slabs.count) / static_cast<double>(group.tile.rows));
+      const auto bytes = static_cast<double>(slab.runs * in_bursts(slab.run_bytes * group.tile.rows));
+      return dma_cycles(spec_, spec_.dram, bytes * pieces, pieces, store);
+    };
     for (;; group.tile.rows = std::max((group.tile.rows + 1) / 2, least)) {
       for (const bool overlaps : {true, false}) {
         group.tile.overlaps = overlaps;
         const int64_t bytes = taken(group, homes);
         if (needed_bytes) *needed_bytes = bytes;
-        if (bytes <= budget) return out;
+        if (bytes > budget) continue;
+        if (layer.form == Form::rearrange) {
+          if (!at_home(*layer.inputs[0])) out.dma += moved(slabs.in, false);
+          if (!at_home(*layer.output)) out.dma += moved(slabs.out, true);
+          out.edges = std::min(out.dma, out.vector);
+        }
+        return out;
       }
       if (group.tile.rows <= least) return std::nullopt;
     }

@@ -5,7 +5,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "hetnn/base/narrow_float.h"
+#include "hetnn/ops/type.h"
+
 namespace hetnn::ops {
+
+/// Whether `w` is a weight kept in fewer bits than the f32 `x` it is multiplied with.
+inline bool takes_weight(const Type& x, const Type& w) {
+  return x.dtype == DType::f32 && !x.quant && is_narrow_float(w.dtype);
+}
 
 /// Element (row, column) is data[row * row_step + column * column_step].
 template <typename T>

@@ -119,9 +119,8 @@ class Nary final : public Kernel {
       const bool weighs = terms[i].kind == TermKind::weigh || (terms[i].kind == TermKind::subtract && first);
       const NaryFunction* functions = extreme                          ? extreme
                                       : weighs && deterministic_       ? table.weigh_rounded
-                                      : weighs                         ? table.weigh
                                       : terms[i].kind == TermKind::add ? table.add
-                                                                       : table.subtract;
+                                                                       : table.weigh;  // -1 rounds as a subtraction
       Pass pass{nullptr, {}, {}};
       if (!first) {
         pass.inputs.push_back(kSoFar);

@@ -115,7 +115,7 @@ void SumStep::plan() {
     size_t count = std::min(rest.size(), fan_in_ - 1);
     const NaryFunction* functions = running != 1         ? nullptr
                                     : all_are(1, count)  ? table.add
-                                    : all_are(-1, count) ? table.subtract
+                                    : all_are(-1, count) ? table.weigh
                                                          : nullptr;
     if (!functions) {
       functions = ordered_ ? table.weigh_rounded : table.weigh;

@@ -15,8 +15,8 @@
 // operand
 //          counts as a row (a) or a column (b). output [..., M, N] plain.
 //          params transpose_a (0), transpose_b (0): the operand's last two axes are stored the other way round;
-// grouped_matmul  inputs x [M, K] plain; weights [E, K, N] packed; ends [E] i64 or i32: the row behind each group's
-// last.
+// grouped_matmul  inputs x [M, K] plain; weights [E, K, N] packed, f32, f16 or bf16; ends [E] i64 or i32: the row
+//          behind each group's last.
 //          output [M, N] plain, zeros behind the last group. It refuses ends that fall or lie behind row M.
 //
 // f32; f64 and integers run in matmul through plain loops.
@@ -32,9 +32,6 @@ std::unique_ptr<Kernel> make_integer_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call);
 int64_t packed_grouped_bytes(const KernelCall& call, int input);
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight);
-std::unique_ptr<Kernel> make_narrow_linear(const KernelCall& call);
-int64_t packed_narrow_bytes(const KernelCall& call, int input);
-std::vector<std::byte> pack_narrow(const KernelCall& call, int input, std::span<const std::byte> weight);
 std::unique_ptr<Kernel> make_block_linear(const KernelCall& call);
 bool is_block_weight(const KernelCall& call, int input);
 int64_t packed_block_bytes(const KernelCall& call, int input);

@@ -2,23 +2,33 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/panels.h"
 
 namespace hetnn::kernels {
 namespace {
 
+PanelShape weight_shape(const KernelCall& call) {
+  const TensorView& weights = call.inputs[1];
+  if (!is_narrow_float(weights.dtype)) require_f32(weights, "grouped_matmul: the weights");
+  return {.k = weights.dims[1], .cols = weights.dims[2], .weights = weights.dtype};
+}
+
 // Of all groups in one; which rows belong to which comes with the run.
 PanelShape geometry_of(const KernelCall& call) {
   const TensorView &x = call.inputs[0], &weights = call.inputs[1], &y = call.outputs[0];
-  for (const TensorView* view : {&x, &weights, &y}) require_f32(*view, "grouped_matmul");
+  for (const TensorView* view : {&x, &y}) require_f32(*view, "grouped_matmul");
   if (x.rank != 2 || weights.rank != 3 || y.rank != 2 || x.dims[1] != weights.dims[1] || x.dims[0] != y.dims[0] ||
       weights.dims[2] != y.dims[1])
     throw InvalidModel(text("grouped_matmul takes x [M,K] and weights [E,K,N] and gives [M,N]; got x ", view_text(x),
                             ", weights ", view_text(weights), ", output ", view_text(y), "."));
   if (x.layout != Layout::plain || y.layout != Layout::plain)
     throw Unsupported("grouped_matmul reads and writes plain tensors. Insert a copy to the plain layout.");
-  return {.rows = x.dims[0], .k = weights.dims[1], .cols = weights.dims[2], .a_bytes = x.elems() * 4};
+  PanelShape shape = weight_shape(call);
+  shape.rows = x.dims[0];
+  shape.a_bytes = x.elems() * 4;
+  return shape;
 }
 
 class GroupedMatmul final : public Kernel {
@@ -56,10 +66,6 @@ class GroupedMatmul final : public Kernel {
   bool wide_;
 };
 
-PanelShape weight_shape(const KernelCall& call) {
-  return {.k = call.inputs[1].dims[1], .cols = call.inputs[1].dims[2]};
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call) { return std::make_unique<GroupedMatmul>(call); }
@@ -70,14 +76,14 @@ int64_t packed_grouped_bytes(const KernelCall& call, int /*input*/) {
 
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight) {
   const TensorView& view = call.inputs[1];
-  require_f32(view, "grouped_matmul: the weights");
-  HETNN_ASSERT(input == 1 && static_cast<int64_t>(weight.size()) == view.elems() * 4);
+  const int64_t bytes = dtype_bytes(view.dtype);
+  HETNN_ASSERT(input == 1 && static_cast<int64_t>(weight.size()) == view.elems() * bytes);
   const PanelShape shape = weight_shape(call);
   std::vector<std::byte> packed(static_cast<size_t>(packed_grouped_bytes(call, input)));
-  const auto* from = reinterpret_cast<const float*>(weight.data());
-  auto* to = reinterpret_cast<float*>(packed.data());
-  for (int64_t k = 0; k < view.dims[0]; ++k, from += shape.k * shape.cols, to += shape.packed_bytes() / 4)
-    pack_panels(shape, from, {0, 1, 0, shape.cols}, to);
+  const std::byte* from = weight.data();
+  std::byte* to = packed.data();
+  for (int64_t k = 0; k < view.dims[0]; ++k, from += shape.k * shape.cols * bytes, to += shape.packed_bytes())
+    pack_float_panels(shape, from, {0, 1, 0, shape.cols}, to);
   return packed;
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
@@ -22,7 +23,8 @@ LinearGeometry linear_geometry(const KernelCall& call, DType dtype = DType::f32)
                             " outputs. Check the call against kernels/gemm/gemm.h."));
   const TensorView& x = call.inputs[0];
   const TensorView& weight = call.inputs[1];
-  for (size_t i = 0; i < 2; ++i) require_dtype(call.inputs[i], dtype, text("linear: input ", i));
+  require_dtype(x, dtype, "linear: x");
+  if (dtype != DType::f32 || !is_narrow_float(weight.dtype)) require_dtype(weight, dtype, "linear: the weight");
   if (bias) require_dtype(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, "linear: the bias");
   require_dtype(call.outputs[0], dtype, "linear: the output");
   if (x.rank < 1 || weight.rank != 2 || x.dims[static_cast<size_t>(x.rank - 1)] != weight.dims[1])
@@ -36,6 +38,7 @@ LinearGeometry linear_geometry(const KernelCall& call, DType dtype = DType::f32)
   geometry.shape.cols = weight.dims[0];
   geometry.shape.rows = row_view(x).rows;
   geometry.shape.elem_bytes = dtype_bytes(dtype);
+  if (is_narrow_float(weight.dtype)) geometry.shape.weights = weight.dtype;
   geometry.shape.a_bytes = x.elems() * dtype_bytes(dtype);
   const int64_t expected = geometry.shape.rows * geometry.shape.cols;
   if (call.outputs[0].elems() != expected)
@@ -82,7 +85,11 @@ bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1
 
 PanelShape weight_shape(const KernelCall& call) {
   PanelShape shape;
-  shape.elem_bytes = dtype_bytes(call.inputs[1].dtype);
+  if (is_narrow_float(call.inputs[1].dtype)) {
+    shape.weights = call.inputs[1].dtype;
+  } else {
+    shape.elem_bytes = dtype_bytes(call.inputs[1].dtype);
+  }
   shape.cols = call.inputs[1].dims[0];
   shape.k = call.inputs[1].dims[1];
   return shape;
@@ -93,14 +100,13 @@ int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weig
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
   const TensorView& view = call.inputs[1];
-  require_f32(view, "linear: the weight");
-  if (view.rank != 2 || static_cast<int64_t>(weight.size()) != view.elems() * 4)
+  if (!is_narrow_float(view.dtype)) require_f32(view, "linear: the weight");
+  if (view.rank != 2 || static_cast<int64_t>(weight.size()) != view.elems() * dtype_bytes(view.dtype))
     throw InvalidModel(text("linear: the weight's bytes must match its shape ", view_text(view), "; got ",
-                            weight.size(), " bytes. Pass the plain f32 weight."));
+                            weight.size(), " bytes. Pass the plain weight."));
   const PanelShape shape = weight_shape(call);
   std::vector<std::byte> packed(static_cast<size_t>(packed_linear_bytes(call, input)));
-  pack_panels(shape, reinterpret_cast<const float*>(weight.data()), {0, shape.k, 0, 1},
-              reinterpret_cast<float*>(packed.data()));
+  pack_float_panels(shape, weight.data(), {0, shape.k, 0, 1}, packed.data());
   return packed;
 }
 
@@ -127,13 +133,13 @@ std::span<const Variant> gemm_variants() {
       {.name = "linear_narrow",
        .op = "linear",
        .speed = "product",
-       .create = make_narrow_linear,
+       .create = make_linear,
        .layout = LayoutWish::plain,
        .takes_steps = true,
        .is_narrow = [](int input) { return input == 1; },
        .is_weight = is_linear_weight,
-       .pack = pack_narrow,
-       .packed_bytes = packed_narrow_bytes},
+       .pack = pack_linear,
+       .packed_bytes = packed_linear_bytes},
       {.name = "linear_i8",
        .op = "linear",
        .speed = "product",
@@ -172,6 +178,7 @@ std::span<const Variant> gemm_variants() {
        .speed = "product",
        .create = make_grouped_matmul,
        .layout = LayoutWish::plain,
+       .is_narrow = [](int input) { return input == 1; },
        .is_weight = is_linear_weight,
        .pack = pack_grouped,
        .packed_bytes = packed_grouped_bytes},

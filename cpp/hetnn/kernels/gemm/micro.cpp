@@ -15,6 +15,14 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Where a vector is one element, nothing is kept in registers anyway.
+#undef HETNN_UNROLL
+#if HWY_TARGET == HWY_SCALAR
+#define HETNN_UNROLL _Pragma("GCC unroll 1")
+#else
+#define HETNN_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
 
 // Products that are summed one by one before their sum joins the others': the error grows with the square root of this
@@ -27,9 +35,9 @@ constexpr int kChains = 8;
 template <int kRows, int kVectors>
 HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums, bool has_sums) {
   const DF d;
-#pragma GCC unroll 16
+  HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
+    HETNN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       float* at = sums + (r * kVectors + v) * kLanes;
       hn::Store(has_sums ? hn::Add(hn::Load(d, at), acc[r][v]) : acc[r][v], d, at);
@@ -37,31 +45,53 @@ HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums
   }
 }
 
+// How a line of a panel, 64 bytes, gives weights: vector v of the columns, of the s-th of the kSteps k that it holds.
+struct Reals {
+  static constexpr int kSteps = 1;
+  static HWY_INLINE VF Load(const float* line, int v, int /*s*/) { return hn::Load(DF(), line + v * kLanes); }
+};
+struct Halves {  // [2][16]
+  static constexpr int kSteps = 2;
+  static HWY_INLINE VF Load(const float* line, int v, int s) {
+    const hn::Rebind<hwy::float16_t, DF> d;
+    return hn::PromoteTo(DF(), hn::LoadU(d, reinterpret_cast<const hwy::float16_t*>(line) + s * kPanel + v * kLanes));
+  }
+};
+struct Brains {  // [16][2]: halves of a word of 32 bits, as instructions on such pairs read them
+  static constexpr int kSteps = 2;
+  static HWY_INLINE VF Load(const float* line, int v, int s) {
+    const hn::Rebind<uint32_t, DF> d;
+    const auto words = hn::Load(d, reinterpret_cast<const uint32_t*>(line) + v * kLanes);
+    return hn::BitCast(DF(), s == 0 ? hn::ShiftLeft<16>(words) : hn::And(words, hn::Set(d, 0xFFFF0000U)));
+  }
+};
+
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
 // full. Every kParts-th step of k has a sum of its own.
-template <int kRows, int kPanels, int kParts = 1>
+template <typename Weights, int kRows, int kPanels, int kParts = 1>
 void Micro(const MicroTile& t) {
-  constexpr int kVectors = kPanels * kVectorsPerPanel;
+  constexpr int kVectors = kPanels * kVectorsPerPanel, kSteps = Weights::kSteps;
+  static_assert(kParts == 1 || kParts % kSteps == 0);
   const DF d;
   VF parts[kParts][kRows][kVectors];
   VF(&acc)[kRows][kVectors] = parts[0];
   const auto columns_of = [&](int v) { return t.cols - static_cast<int64_t>(v) * kLanes; };
   const auto clear = [&]() HWY_ATTR {
-#pragma GCC unroll 16
+    HETNN_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
+        HETNN_UNROLL
         for (int p = 0; p < kParts; ++p) parts[p][r][v] = hn::Zero(d);
       }
     }
   };
   const auto join = [&]() HWY_ATTR {
-#pragma GCC unroll 16
+    HETNN_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 16
+        HETNN_UNROLL
         for (int p = 1; p < kParts; ++p) parts[0][r][v] = hn::Add(parts[0][r][v], parts[p][r][v]);
       }
     }
@@ -70,14 +100,14 @@ void Micro(const MicroTile& t) {
 
   // What was summed so far, once there is more of it than one run of kMostSteps.
   float* HWY_RESTRICT sums = t.sums;
-  bool has_sums = false;
+  bool has_sums = t.has_sums;
   const float* HWY_RESTRICT b = t.panel;
   const float* prefetch = t.prefetch;
   const int64_t panel_stride = t.panel_stride;
   int64_t steps = 0;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const float* HWY_RESTRICT a[kRows];
-#pragma GCC unroll 16
+    HETNN_UNROLL
     for (int r = 0; r < kRows; ++r)
       a[r] = reinterpret_cast<const float*>(t.rows[tap * t.rows_stride + r]) + t.row_offset;
     for (int64_t k = 0; k < t.k;) {
@@ -89,56 +119,74 @@ void Micro(const MicroTile& t) {
         steps = 0;
       }
       const int64_t end = HWY_MIN(t.k, k + kMostSteps - steps);
-      steps += end - k;
-      const auto weights = [&](int part, int v) HWY_ATTR {
-        return hn::Load(d, b + part * kPanel + (v / kVectorsPerPanel) * panel_stride + (v % kVectorsPerPanel) * kLanes);
+      steps += (end - k + kSteps - 1) / kSteps * kSteps;
+      const auto weights = [&](int step, int v) HWY_ATTR {
+        return Weights::Load(b + step / kSteps * kPanel + (v / kVectorsPerPanel) * panel_stride, v % kVectorsPerPanel,
+                             step % kSteps);
       };
       if constexpr (kParts > 1) {
         static_assert(kRows == 1);
 #pragma GCC unroll 1
         for (; end - k >= kParts; k += kParts) {
-#pragma GCC unroll 16
+          HETNN_UNROLL
           for (int p = 0; p < kParts; ++p) {
             const VF x = hn::Set(d, a[0][k + p]);
-#pragma GCC unroll 16
+            HETNN_UNROLL
             for (int v = 0; v < kVectors; ++v) parts[p][0][v] = hn::MulAdd(x, weights(p, v), parts[p][0][v]);
           }
-          b += kParts * kPanel;
+          b += kParts / kSteps * kPanel;
         }
       }
-      for (; k < end; ++k) {
+      const auto multiply = [&](int s) HWY_ATTR {
         if constexpr (kRows == 1) {  // nothing reads a weight again that would be worth a register
-          const VF x = hn::Set(d, a[0][k]);
-#pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) acc[0][v] = hn::MulAdd(x, weights(0, v), acc[0][v]);
+          const VF x = hn::Set(d, a[0][k + s]);
+          HETNN_UNROLL
+          for (int v = 0; v < kVectors; ++v) acc[0][v] = hn::MulAdd(x, weights(s, v), acc[0][v]);
         } else {
           VF w[kVectors];
-#pragma GCC unroll 16
-          for (int v = 0; v < kVectors; ++v) w[v] = weights(0, v);
-#pragma GCC unroll 16
+          HETNN_UNROLL
+          for (int v = 0; v < kVectors; ++v) w[v] = weights(s, v);
+          HETNN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const VF x = hn::Set(d, a[r][k]);
-#pragma GCC unroll 16
+            const VF x = hn::Set(d, a[r][k + s]);
+            HETNN_UNROLL
             for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
           }
         }
+      };
+      for (; end - k >= kSteps; k += kSteps) {
+        HETNN_UNROLL
+        for (int s = 0; s < kSteps; ++s) multiply(s);
         b += kPanel;
         __builtin_prefetch(prefetch, 0, 2);
         prefetch += t.prefetch_step;
       }
+      if (kSteps > 1 && k < end) {
+        multiply(0);
+        b += kPanel;
+        k = end;
+      }
     }
   }
   join();
+  // One end for all kinds of weights, which is long.
+  if constexpr (kSteps > 1) {
+    AddTo<kRows, kVectors>(acc, sums, has_sums);
+    MicroTile end = t;
+    end.taps = 0;
+    end.has_sums = true;
+    return Micro<Reals, kRows, kPanels>(end);
+  }
   if (has_sums) {
-#pragma GCC unroll 16
+    HETNN_UNROLL
     for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], hn::Load(d, sums + (r * kVectors + v) * kLanes));
     }
   }
 
   // What is added to the sum comes last, however large it is: every rounding before is one of the sum's own size.
-#pragma GCC unroll 16
+  HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const int64_t columns = columns_of(v);
     const auto load = [&](const float* from) HWY_ATTR {
@@ -146,38 +194,39 @@ void Micro(const MicroTile& t) {
     };
     if (t.bias != nullptr && columns > 0) {
       const VF bias = load(t.bias + v * kLanes);
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
     }
     if (t.addend != nullptr && columns > 0) {
       const VF scale = hn::Set(d, t.addend_scale);
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r)
         acc[r][v] = hn::MulAdd(load(t.addend + v * kLanes + r * t.ld_addend), scale, acc[r][v]);
     }
   }
 
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
-#pragma GCC unroll 16
+  HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     const int64_t columns = columns_of(v);
     float* out = t.out + v * kLanes;
     if (columns >= kLanes) {
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, out + r * t.ld_out);
     } else if (columns > 0) {
-#pragma GCC unroll 16
+      HETNN_UNROLL
       for (int r = 0; r < kRows; ++r)
         StoreFirst(AtMost(hi, AtLeast(lo, acc[r][v])), out + r * t.ld_out, static_cast<size_t>(columns));
     }
   }
 }
 
-template <int kPanels, int... kRow>
+template <typename Weights, int kPanels, int... kRow>
 constexpr void Fill(MicroTable& table, std::integer_sequence<int, kRow...>) {
   table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
-  ((table.run[kPanels][kRow + 1] = &Micro<kRow + 1, kPanels>), ...);
-  table.run_lone[kPanels] = &Micro<1, kPanels, HWY_MAX(1, kChains / (kPanels * kVectorsPerPanel))>;
+  ((table.run[kPanels][kRow + 1] = &Micro<Weights, kRow + 1, kPanels>), ...);
+  table.run_lone[kPanels] =
+      &Micro<Weights, 1, kPanels, HWY_MAX(Weights::kSteps, kChains / (kPanels * kVectorsPerPanel))>;
 }
 
 // As many accumulators as leave registers for one row of weights and one broadcast: 32 registers of 16 lanes, 16 of 8,
@@ -185,23 +234,49 @@ constexpr void Fill(MicroTable& table, std::integer_sequence<int, kRow...>) {
 constexpr MicroTable MakeTable() {
   MicroTable table{};
 #if HWY_TARGET == HWY_AVX3
-  Fill<1>(table, std::make_integer_sequence<int, 14>());
-  Fill<2>(table, std::make_integer_sequence<int, 14>());
-  Fill<4>(table, std::make_integer_sequence<int, 6>());
+  Fill<Reals, 1>(table, std::make_integer_sequence<int, 14>());
+  Fill<Reals, 2>(table, std::make_integer_sequence<int, 14>());
+  Fill<Reals, 4>(table, std::make_integer_sequence<int, 6>());
 #elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
-  Fill<1>(table, std::make_integer_sequence<int, 6>());
+  Fill<Reals, 1>(table, std::make_integer_sequence<int, 6>());
 #if HWY_TARGET == HWY_AVX2
-  Fill<2>(table, std::make_integer_sequence<int, 1>());
-  Fill<4>(table, std::make_integer_sequence<int, 1>());
+  Fill<Reals, 2>(table, std::make_integer_sequence<int, 1>());
+  Fill<Reals, 4>(table, std::make_integer_sequence<int, 1>());
 #endif
 #else
-  Fill<1>(table, std::make_integer_sequence<int, 2>());
+  Fill<Reals, 1>(table, std::make_integer_sequence<int, 2>());
 #endif
+  return table;
+}
+
+// Tiles of one width, so that little is compiled twice more: a last panel runs as two, the second of nothing.
+template <typename Weights>
+constexpr MicroTable MakeNarrowTable() {
+  MicroTable table{};
+#if HWY_TARGET == HWY_AVX3
+  Fill<Weights, 2>(table, std::make_integer_sequence<int, 14>());
+  table.max_rows[1] = table.max_rows[2];
+  for (int rows = 0; rows <= kMaxTileRows; ++rows) table.run[1][rows] = table.run[2][rows];
+  table.run_lone[1] = table.run_lone[2];
+#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  Fill<Weights, 1>(table, std::make_integer_sequence<int, 6>());
+#else
+  Fill<Weights, 1>(table, std::make_integer_sequence<int, 1>());
+#endif
+  table.one_width = true;
   return table;
 }
 
 const MicroTable* Table() {
   static constexpr MicroTable kTable = MakeTable();
+  return &kTable;
+}
+const MicroTable* HalvesTable() {
+  static constexpr MicroTable kTable = MakeNarrowTable<Halves>();
+  return &kTable;
+}
+const MicroTable* BrainsTable() {
+  static constexpr MicroTable kTable = MakeNarrowTable<Brains>();
   return &kTable;
 }
 
@@ -212,6 +287,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-const MicroTable& micro_table() { return *HETNN_CHOSEN(Table)(); }
+const MicroTable& micro_table(DType weights) {
+  if (weights == DType::f16) return *HETNN_CHOSEN(HalvesTable)();
+  if (weights == DType::bf16) return *HETNN_CHOSEN(BrainsTable)();
+  return *HETNN_CHOSEN(Table)();
+}
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

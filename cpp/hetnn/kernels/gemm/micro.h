@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "hetnn/base/dtype.h"
 #include "hetnn/kernels/gemm/split.h"
 
 namespace hetnn::kernels {
@@ -18,12 +19,13 @@ struct MicroTile {
   explicit MicroTile(float* room) : sums(room) {}
 
   float* sums;
+  bool has_sums = false;                   // sums under way, [rows][panels * 16], that belong to the result
   const std::byte* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
   int64_t rows_stride = 0;
   int64_t row_offset = 0;  // elements added to every row pointer (channel group)
   int64_t taps = 0;
   int64_t k = 0;
-  const float* panel = nullptr;  // first panel; further ones panel_stride elements apart
+  const float* panel = nullptr;  // first panel; further ones panel_stride elements of four bytes apart
   int64_t panel_stride = 0;
   const float* bias = nullptr;    // of the first column, `cols` elements, added to the sums; or null
   const float* addend = nullptr;  // then its multiple by addend_scale is added, rows ld_addend apart; or null
@@ -45,6 +47,7 @@ struct MicroTable {
   int max_rows[kMaxTilePanels + 1];                         // by panels; 0: no such tile
   MicroFunction run[kMaxTilePanels + 1][kMaxTileRows + 1];  // by panels, then rows
   MicroFunction run_lone[kMaxTilePanels + 1];               // by panels: of all columns of a product of one row
+  bool one_width;                                           // tiles of any panels sum alike
 
   /// How many panels, at most `most`, a tile of a product of so many rows with so many panels is to have. Of few rows
   /// many: the weights are read once either way, and more accumulators hide the latency. Else those of the tile of most
@@ -60,6 +63,9 @@ struct MicroTable {
   }
 };
 
-const MicroTable& micro_table();
+/// Of weights of f32, or of f16 or bf16, which are made f32 in registers. A line of a panel, 64 bytes, holds one k of
+/// its columns, [16], two of f16, [2][16], or two of bf16, [16][2]. Of tiles of one width a panel more than there are
+/// is read.
+const MicroTable& micro_table(DType weights = DType::f32);
 
 }  // namespace hetnn::kernels

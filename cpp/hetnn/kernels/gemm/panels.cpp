@@ -7,9 +7,9 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
     : shape_(shape),
       epilogue_(std::move(epilogue)),
       registers_(epilogue_.take_register_part()),
-      micro_(&micro_table()),
+      micro_(&micro_table(shape.weights)),
       split_(shape, micro_->max_rows, micro_->panels_for(shape.rows, shape.panels_per_group())),
-      lone_(shape.rows == 1 && split_.strips() == 1) {}
+      lone_(shape.rows == 1 && (micro_->one_width || split_.strips() == 1)) {}
 
 PanelRun PanelProduct::run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias,
                               std::byte* out, int64_t ld_out) const {

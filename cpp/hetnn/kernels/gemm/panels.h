@@ -58,7 +58,7 @@ class PanelProduct {
   RegisterPart registers_;
   const MicroTable* micro_ = nullptr;
   PanelSplit split_;
-  // Of a product of one row and one strip: elsewhere columns of equal weights would not be equal.
+  // Of a product of one row and strips of one width: elsewhere columns of equal weights would not be equal.
   bool lone_ = false;
 };
 

@@ -79,6 +79,8 @@ template <typename Element>
 void pack_panels(const PanelShape& shape, Share panels, const Element* weight, const PackStrides& strides,
                  Element* packed) {
   const int64_t step = shape.step(), panel_elems = shape.panel_bytes() / static_cast<int64_t>(sizeof(Element));
+  const bool k_first = shape.weights == DType::f16;
+  const int64_t of_col = k_first ? 1 : step, of_k = k_first ? kPanel : 1;
   for (int64_t number = panels.begin; number < panels.end; ++number) {
     const int64_t group = number / shape.panels_per_group(), panel = number % shape.panels_per_group();
     const int64_t cols = std::min(kPanel, shape.cols - panel * kPanel);
@@ -89,7 +91,7 @@ void pack_panels(const PanelShape& shape, Share panels, const Element* weight, c
         if (cols < kPanel || k + step > shape.k) std::fill_n(to, kPanel * step, Element{});
         const int64_t some = std::min(step, shape.k - k);
         for (int64_t c = 0; c < cols; ++c)
-          for (int64_t s = 0; s < some; ++s) to[c * step + s] = from[c * strides.col + (k + s) * strides.k];
+          for (int64_t s = 0; s < some; ++s) to[c * of_col + s * of_k] = from[c * strides.col + (k + s) * strides.k];
       }
     }
   }
@@ -103,6 +105,15 @@ void pack_panels(const PanelShape& shape, const Element* weight, const PackStrid
   parallel_each(ceil_div(all, at_once), [&](int64_t k) {
     pack_panels(shape, {k * at_once, std::min(all, (k + 1) * at_once)}, weight, strides, packed);
   });
+}
+
+void pack_float_panels(const PanelShape& shape, const std::byte* weight, const PackStrides& strides,
+                       std::byte* packed) {
+  if (shape.weights == DType::f32) {
+    pack_panels(shape, reinterpret_cast<const float*>(weight), strides, reinterpret_cast<float*>(packed));
+  } else {
+    pack_panels(shape, reinterpret_cast<const uint16_t*>(weight), strides, reinterpret_cast<uint16_t*>(packed));
+  }
 }
 
 template void pack_panels(const PanelShape&, const float*, const PackStrides&, float*);

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "hetnn/base/dtype.h"
 #include "hetnn/base/parallel.h"
 
 namespace hetnn::kernels {
@@ -47,15 +48,20 @@ struct PanelShape {
   int64_t cols = 0;        // per group
   int64_t a_bytes = 0;     // distinct bytes of the left operand, for the choice of the split
   int64_t elem_bytes = 4;  // of both operands
-  bool whole_steps = false;  // rows may be read up to whole steps
+  DType weights = DType::f32;  // f16 or bf16: weights of that type beside rows of f32
+  bool whole_steps = false;    // rows may be read up to whole steps
 
   int64_t panels_per_group() const { return (cols + kPanel - 1) / kPanel; }
-  /// Elements that a multiplication takes at once of each row and column: as many as four bytes hold.
-  int64_t step() const { return 4 / elem_bytes; }
+  /// Elements that a multiplication takes at once of each row and column: as many weights as four bytes hold.
+  int64_t step() const { return weights == DType::f32 ? 4 / elem_bytes : 2; }
   int64_t steps() const { return (k + step() - 1) / step(); }
   /// One panel, [taps][steps][16][step].
   int64_t panel_bytes() const { return taps * steps() * kPanel * 4; }
-  int64_t packed_bytes() const { return groups * panels_per_group() * panel_bytes(); }
+  /// All of them; of weights of 16 bits an even number, as tiles read two.
+  int64_t packed_bytes() const {
+    const int64_t panels = groups * panels_per_group();
+    return (weights == DType::f32 ? panels : (panels + 1) / 2 * 2) * panel_bytes();
+  }
   /// Whether sharing it among threads takes longer than it does.
   bool is_small() const { return rows * cols * groups * k * taps < 32768; }
 };
@@ -69,6 +75,8 @@ struct PackStrides {
 /// The panels [groups][panels] of a weight, of elements as wide as Element; zeros behind the last column and k.
 template <typename Element>
 void pack_panels(const PanelShape& shape, const Element* weight, const PackStrides& strides, Element* packed);
+/// The same of floats, f32 or of the shape's 16 bits, of which f16 stand as [2][16] and bf16 as [16][2].
+void pack_float_panels(const PanelShape& shape, const std::byte* weight, const PackStrides& strides, std::byte* packed);
 /// The same of some of them, by this thread.
 template <typename Element>
 void pack_panels(const PanelShape& shape, Share panels, const Element* weight, const PackStrides& strides,

@@ -7,10 +7,10 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1), &ends = call.input(2);
-  if (x.dtype != w.dtype) {
+  if (x.dtype != w.dtype && !takes_weight(x, w)) {
     fail(call, "grouped_matmul_c1",
-         text("x and weights must have one element type; got ", dtype_name(x.dtype), " and ", dtype_name(w.dtype),
-              ". Cast one of them."));
+         text("x and weights must have one element type, or the weights of an f32 x f16 or bf16; got ",
+              dtype_name(x.dtype), " and ", dtype_name(w.dtype), ". Cast one of them."));
   }
   if (x.rank() != 2 || w.rank() != 3 || x.shape[1] != w.shape[1]) {
     fail(call, "grouped_matmul_c2",
@@ -77,7 +77,8 @@ OpDef define_grouped_matmul() {
       .constraints = {},
       .tolerance = 1e-5,
       .samples = {"grouped_matmul(f32[5,3], f32[2,3,4], i64[2] {2, 5})",
-                  "grouped_matmul(f32[9,20], f32[3,20,33], i32[3] {4, 4, 8})"}};
+                  "grouped_matmul(f32[9,20], f32[3,20,33], i32[3] {4, 4, 8})",
+                  "grouped_matmul(f32[9,21], bf16[3,21,33], i32[3] {4, 4, 8})"}};
 }
 
 }  // namespace hetnn::ops

@@ -1,5 +1,4 @@
 // linear: y = x * weight^T + bias over the last axis.
-#include "hetnn/base/narrow_float.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
 
@@ -8,7 +7,7 @@ namespace {
 
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &w = call.input(1);
-  if (!agree(x, w) && (x.dtype != DType::f32 || !is_narrow_float(w.dtype))) {
+  if (!agree(x, w) && !takes_weight(x, w)) {
     fail(call, "linear_c1",
          text("input and weight must have one element type, or the weight of an f32 input f16 or bf16; got ",
               dtype_name(x.dtype), " and ", dtype_name(w.dtype), ". Cast one of them."));

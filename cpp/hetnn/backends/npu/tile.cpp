@@ -137,12 +137,13 @@ class Search {
       bool fits = false;
       for (const int64_t rows : cuts(shape_.out_h, units_.rows))
         fits |= consider({.rows = rows, .columns = columns, .filters = filters, .channels = channels});
-      // Narrower pieces load more twice, and are of use only where no row of a wider one fits, or where windows leave
-      // columns out.
+      // Narrower pieces load more twice, and are of use only where no row of a wider one fits beside the next, or where
+      // windows leave columns out.
       if (fits && !alone_ && shape_.window[1].stride <= shape_.window[1].reach()) break;
     }
   }
 
+  // Whether it fits beside the next one.
   bool consider(Tile tile) {
     bool fits = false;
     if (!accumulates(spec_, tile.rows * tile.columns * tile.filters)) return false;
@@ -152,7 +153,7 @@ class Search {
       const npu::ContentBytes bytes = buffers.contents();
       least_bytes_ = std::min(least_bytes_, std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
       if (spec_.taken(bytes) > budget_bytes_) continue;
-      fits = true;
+      fits = overlaps;
       for (const bool inside : {false, true}) {
         tile.filters_inside = inside;
         const double cycles = cycles_of(tile);

@@ -119,6 +119,11 @@ ONNX Runtime's searches (`GreedySearch`, `BeamSearch`, `Sampling`, `WhisperBeamS
 find ONNX Runtime's words, by its own generator where a seed is given. What it leaves of its memory behind the last word
 is padding here. Not read are timestamps of Whisper (`logits_processor`), `cross_qk`, `presence_penalty`, and caches
 that a decoder shares with what it gives.
+Where ONNX Runtime differs from the standard's text, hetnn does what the text says: NaN among what is compared gives NaN
+(`ReduceMax`, `ArgMax`, bounds of `Clip`) and is one number for `Unique`; integers that overflow wrap (`Pow`,
+`ReduceSum`); numbers become plain texts, without an exponent; a `StringSplit` by a delimiter finds one piece in an
+empty text; `NonZero` of a scalar has no row; `OneHot` cuts fractions off its indices; `Resize` measures places by the
+scale as it is given, and `align_corners` by the whole length of the result.
 `make sweep-files` runs the model files that packages ship beside ONNX Runtime.
 `hetnn.OnnxBackend` is an `onnx.backend.base.Backend`.
 

@@ -13,6 +13,7 @@
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/control/loop.h"
 #include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/check_constants.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn {
@@ -23,6 +24,8 @@ PlannedModel::~PlannedModel() = default;
 std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSpec& target,
                                                  const CompileOptions& options) {
   auto draft = std::make_unique<pipeline::Draft>(std::move(graph), target, options);
+  pipeline::run_passes(*draft, ir::Stage::canonical);
+  passes::check_constants(draft->graph);  // not those of bodies, which may never run
   pipeline::run_passes(*draft, ir::Stage::cut);
   plan::require_rules(draft->network, draft->plan.rules_met);
   return std::unique_ptr<PlannedModel>(new PlannedModel(std::move(draft)));

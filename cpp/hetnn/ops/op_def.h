@@ -137,7 +137,7 @@ struct OpDef {
   /// Types of the outputs from a node whose inputs and attributes are set. Throws InvalidModel by `fail`.
   std::vector<Type> (*infer)(const Call&) = nullptr;
   /// Throws InvalidModel by `fail` for values that neither the meaning nor a variant takes, such as an index out of
-  /// range; none: every value is taken.
+  /// range; none: every value is taken. Of an input without data the values are not known yet: it says nothing of them.
   void (*check)(const Call&, std::span<const View> inputs) = nullptr;
   /// Computes the outputs, of values that passed the check.
   void (*meaning)(const Evaluation&) = nullptr;

@@ -269,3 +269,89 @@ def test_any_number_of_axes_is_reduced(op: str, noop: int) -> None:
     model = model_of([node], {"x": (FLOAT, ["a", "b", "c"]), "axes": (INT64, ["k"])}, {"y": FLOAT})
     for axes in ([1], [-1, 0], [], [0, 1, 2]):
         agrees(model, x=f32(2, 3, 4), axes=np.array(axes, np.int64))
+
+
+@pytest.mark.parametrize("ordered", [0, 1])
+def test_numbers_that_differ_hold_nan_once(ordered: int) -> None:
+    """As numpy says, which the standard names; ONNX Runtime takes NaN for whatever it meets."""
+    node = helper.make_node("Unique", ["x"], ["y", "first", "where", "counts"], sorted=ordered)
+    rows = helper.make_node("Unique", ["x"], ["y", "first", "where", "counts"], sorted=ordered, axis=0)
+    kinds = {"y": FLOAT, "first": INT64, "where": INT64, "counts": INT64}
+    x = np.array([1, np.nan, 0, np.nan, 1, -0.0, np.inf, np.nan], np.float32)
+    for made, given in ((node, x), (rows, x.reshape(4, 2)), (rows, np.full((3, 1), np.nan, np.float32))):
+        model = model_of([made], {"x": (FLOAT, ["n", *given.shape[1:]])}, kinds)
+        agrees(model, ReferenceEvaluator(model).run(None, {"x": given}), x=given)
+
+
+def declared(model: onnx.ModelProto, shape: list[Any]) -> onnx.ModelProto:
+    """The model, its first output of a shape that it declares."""
+    kind = model.graph.output[0].type.tensor_type.elem_type
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(model.graph.output[0].name, kind, shape))
+    return model
+
+
+def test_how_many_numbers_say_a_shape_or_a_place_follows_from_the_result() -> None:
+    """A shape or rows of indices of open length: the axes of the result, or of what is put there, say it."""
+    wide = helper.make_node("Expand", ["x", "s"], ["y"])
+    model = declared(model_of([wide], {"x": (FLOAT, ["a", "b"]), "s": (INT64, ["r"])}, {"y": FLOAT}), ["p", "q", "t"])
+    x = f32(1, 3)
+    for s in ([4, 2, 3], [2, 1, 1], [0, 2, 3]):
+        agrees(model, s=np.array(s), x=x)
+    with pytest.raises(hetnn.InvalidModel, match=r"the values give the shape \[2,3\]"):
+        hetnn.compile(model)(x=x, s=np.array([2, 3]))
+
+    ports: dict[str, Port] = {"x": (FLOAT, ["a", "b", 2]), "i": (INT64, ["n", "k"])}
+    picked = model_of([helper.make_node("GatherND", ["x", "i"], ["y"])], ports, {"y": FLOAT})
+    x, pairs, ones = f32(2, 3, 2), np.array([[0, 1], [1, -1], [-2, 0]]), np.array([[1], [-2]])
+    agrees(declared(picked, ["n", 2]), x=x, i=pairs)
+    agrees(declared(picked, ["n", "b", "c"]), x=x, i=ones)
+    with pytest.raises(hetnn.InvalidModel, match="match_shape"):
+        hetnn.compile(declared(picked, ["n", 2]))(x=x, i=ones)
+    shared = helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)
+    batched = model_of([shared], {"x": (FLOAT, ["a", "b", 2]), "i": (INT64, ["a", "n", "k"])}, {"y": FLOAT})
+    agrees(declared(batched, ["a", "n", 2]), x=x, i=np.array([[[0], [1]], [[-1], [2]]]))
+
+    for axes, where in ((["n", 2], pairs), (["n", "b", "c"], ones)):
+        put = model_of(
+            [helper.make_node("ScatterND", ["x", "i", "u"], ["y"])], {**ports, "u": (FLOAT, axes)}, {"y": FLOAT}
+        )
+        agrees(put, x=x, i=where, u=f32(len(where), *([3, 2] if len(axes) == 3 else [2])))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("alpha", [1.0, 0.3, -2.0])
+def test_a_celu_keeps_its_type(kind: str, alpha: float) -> None:
+    port = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    model = model_of([helper.make_node("Celu", ["x"], ["y"], alpha=alpha)], {"x": (port, ["n"])}, {"y": port})
+    x = np.array([-3, -1e-3, 0, 0.5, np.nan, 2, np.inf], kind)
+    exact = x.astype(np.float64)
+    with np.errstate(over="ignore"):
+        wanted = np.where(exact > 0, exact, alpha * np.expm1(exact / alpha)).astype(kind)
+    given = hetnn.compile(model)(x)
+    assert given.dtype == kind
+    np.testing.assert_allclose(given, wanted, rtol=2e-3 if kind == "float16" else 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("node", "places", "rest"),
+    [
+        (helper.make_node("Gather", ["x", "i"], ["y"], axis=1), [1, 3], {}),
+        (helper.make_node("Gather", ["x", "i"], ["y"], axis=1), [-4], {}),
+        (helper.make_node("GatherElements", ["x", "i"], ["y"], axis=1), [[0], [3]], {}),
+        (helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1), [[0], [3]], {"u": f32(2, 1)}),
+    ],
+    ids=["behind", "before", "elements", "scatter"],
+)
+def test_constant_places_outside_are_told_when_compiling(node: Any, places: Any, rest: dict[str, Array]) -> None:
+    ports: dict[str, Port] = {"x": (FLOAT, [2, 3])}
+    with pytest.raises(hetnn.InvalidModel, match=r"index -?\d is outside an axis of 3"):
+        hetnn.compile(model_of([node], ports, {"y": FLOAT}, i=np.array(places), **rest))
+
+
+def test_constant_places_along_an_open_axis_are_told_when_running() -> None:
+    node = helper.make_node("Gather", ["x", "i"], ["y"])
+    exe = hetnn.compile(model_of([node], {"x": (FLOAT, ["n"])}, {"y": FLOAT}, i=np.array([3, -5])))
+    x = f32(5)
+    np.testing.assert_array_equal(exe(x), x[[3, 0]])
+    with pytest.raises(hetnn.InvalidModel, match="index -5 is outside an axis of 4"):
+        exe(x[:4])

@@ -392,3 +392,17 @@ def test_tables_that_lead_out_of_themselves_end_the_run(target: str) -> None:
         with pytest.raises(hetnn.InvalidModel, match=message):
             exe(*wrong.values())
     assert exe(*right.values()).tolist() == [[8, 0], [5, 2], [5, 2]]
+
+
+def test_constant_tables_that_lead_out_of_themselves_are_told_when_compiling() -> None:
+    """Though no row ever comes to the node."""
+    text = """graph @g {stage = imported, symbols = [n: 1..64 = 4]} (%x: f32[n,2]) -> (%y) {
+      %nodes = constant() {value = i32[2,4] {0,15,-1,-1, 5,8,-1,-2}} : i32[2,4]
+      %splits = constant() {value = f32[2] {0.5, 0.5}} : f32[2]
+      %roots = constant() {value = i32[1] {0}} : i32[1]
+      %weights = constant() {value = f32[2] {1, 2}} : f32[2]
+      %y, %v = tree_ensemble(%x, %nodes, %splits, %roots, %weights) {width = 1} : f32[n,1], bool[n,1]
+    }"""
+    with pytest.raises(hetnn.InvalidModel, match=r"the feature of node 1 is 5, where \[0,2\) is"):
+        hetnn.compile(text)
+    assert hetnn.compile(text.replace("-1,-1, 5", "-1,-1, 1"))(np.zeros((3, 2), np.float32)).tolist() == [[1]] * 3

@@ -20,6 +20,7 @@ bool all_within(std::span<const T> indices, int64_t least, int64_t most) {
 }  // namespace
 
 void check_positions(const Call& call, int constraint, const View& indices, int64_t size, bool from_end) {
+  if (!indices.data) return;
   const int64_t least = from_end ? -size : 0;
   const auto check = [&](const auto values) {
     if (all_within(values, least, size - 1)) return;

@@ -38,10 +38,11 @@ struct Slices {
     }
     return 0;
   }
-  // Whether they are equal, number by number: NaN equals nothing.
-  bool same(int64_t a, int64_t b) const {
+  // Whether they are equal, number by number; `equal_nan`: NaN equals NaN, else nothing.
+  bool same(int64_t a, int64_t b, bool equal_nan) const {
     for (int64_t e = 0; e < outer * inner; ++e) {
-      if (!(at(a, e) == at(b, e))) return false;
+      const T x = at(a, e), y = at(b, e);
+      if (!(x == y) && !(equal_nan && x != x && y != y)) return false;
     }
     return true;
   }
@@ -56,7 +57,7 @@ struct Groups {
 };
 
 template <typename T>
-Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
+Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted, bool equal_nan) {
   const auto size = static_cast<size_t>(slices.size);
   std::vector<int64_t> order(size);
   std::iota(order.begin(), order.end(), 0);
@@ -72,7 +73,7 @@ Groups groups_of(const Slices<T>& slices, bool neighbours, bool sorted) {
   Groups out;
   out.inverse.resize(size);
   for (size_t k = 0; k < size; ++k) {
-    if (k == 0 || !slices.same(order[k - 1], order[k])) {
+    if (k == 0 || !slices.same(order[k - 1], order[k], equal_nan)) {
       out.first.push_back(order[k]);
       out.counts.push_back(0);
     }
@@ -102,7 +103,7 @@ void meaning(const Evaluation& e) {
   visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const Slices<T> slices(x, axis);
-    const Groups groups = groups_of(slices, e.call.flag("neighbours"), e.call.flag("sorted"));
+    const Groups groups = groups_of(slices, e.call.flag("neighbours"), e.call.flag("sorted"), e.call.flag("equal_nan"));
     const auto count = static_cast<int64_t>(groups.first.size());
     define(e, "count", count);
     std::vector<int64_t> shape(x.shape.begin(), x.shape.end());
@@ -124,12 +125,13 @@ OpDef define_unique() {
   return {.name = "unique",
           .doc =
               "The slices of x along an axis that differ, ascending; where each stands first, which of them every "
-              "slice of x is, and how many are alike. NaN equals nothing and stands behind all numbers.",
+              "slice of x is, and how many are alike. NaN stands behind all numbers.",
           .inputs = {{"x", "rank 1 or more"}},
           .attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                     {"sorted", AttrKind::boolean, true, "ascending; else in the order in which they stand in x"},
                     {"neighbours", AttrKind::boolean, false,
                      "slices are alike only where no other lies between; they stay in their order"},
+                    {"equal_nan", AttrKind::boolean, false, "NaN equals NaN; else it equals nothing"},
                     found_size("count", "how many differ")},
           .outputs = {"y", "first", "inverse", "counts"},
           .traits = static_cast<uint32_t>(Trait::wide),
@@ -141,7 +143,8 @@ OpDef define_unique() {
           .tolerance = 0,
           .samples = {"unique(i32[n]) {count = found}", "unique(f32[3,5]) {axis = -1, count = found}",
                       "unique(i64[7]) {sorted = false, count = found}",
-                      "unique(bool[6]) {neighbours = true, count = found}"}};
+                      "unique(bool[6]) {neighbours = true, count = found}",
+                      "unique(f32[9]) {equal_nan = true, count = found}"}};
 }
 
 }  // namespace hetnn::ops

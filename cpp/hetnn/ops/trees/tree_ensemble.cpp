@@ -64,36 +64,41 @@ void visit_forest_of(const Call& call, std::span<const View> inputs, const Visit
                [&](auto x, auto w) { visit(forest_of<decltype(x), decltype(w)>(call, inputs)); });
 }
 
-void check_place(const Call& call, const std::string& where, int64_t place, int64_t first, int64_t end) {
+// Texts are made where one is needed: a forest may have a million nodes.
+void check_place(const Call& call, std::string_view what, size_t k, int64_t place, int64_t first, int64_t end,
+                 std::string_view also = "") {
   if (place >= first && place < end) return;
-  fail(call, "tree_ensemble_c7",
-       text(where, " is ", place, ", where [", first, ",", end, ") is. The model is damaged: export it again."));
+  fail(
+      call, "tree_ensemble_c7",
+      text(what, k, also, " is ", place, ", where [", first, ",", end, ") is. The model is damaged: export it again."));
 }
 
-// A node or a leaf of the forest.
+// A node or a leaf of the forest, to which number k of something leads.
 template <typename F>
-void check_goal(const Call& call, const F& forest, const std::string& where, int64_t goal, int64_t first) {
-  if (goal < 0) return check_place(call, where + ", a leaf,", ~goal, 0, forest.leaves());
-  check_place(call, where, goal, first, static_cast<int64_t>(forest.nodes.size()));
+void check_goal(const Call& call, const F& forest, std::string_view what, size_t k, int64_t goal, int64_t first) {
+  if (goal < 0) return check_place(call, what, k, ~goal, 0, forest.leaves(), ", a leaf,");
+  check_place(call, what, k, goal, first, static_cast<int64_t>(forest.nodes.size()));
 }
 
 void check(const Call& call, std::span<const View> inputs) {
   if (call.input(kX).shape[0] == Dim(0)) return;  // nothing walks
+  for (const size_t k : {kNodes, kRoots, kColumns, kEnds}) {
+    if (call.has(k) && !inputs[k].data && inputs[k].elems() > 0) return;
+  }
   visit_forest_of(call, inputs, [&](const auto& forest) {
     for (size_t k = 0; k < forest.nodes.size(); ++k) {
       const ForestNode& node = forest.nodes[k];
-      check_place(call, text("the feature of node ", k), node.feature, 0, forest.features);
+      check_place(call, "the feature of node ", k, node.feature, 0, forest.features);
       const auto behind = static_cast<int64_t>(k) + 1;
-      check_goal(call, forest, text("the left of node ", k), node.left, behind);
-      check_goal(call, forest, text("the right of node ", k), node.right, behind);
+      check_goal(call, forest, "the left of node ", k, node.left, behind);
+      check_goal(call, forest, "the right of node ", k, node.right, behind);
     }
-    for (size_t k = 0; k < forest.roots.size(); ++k) check_goal(call, forest, text("root ", k), forest.roots[k], 0);
+    for (size_t k = 0; k < forest.roots.size(); ++k) check_goal(call, forest, "root ", k, forest.roots[k], 0);
     for (size_t k = 0; k < forest.columns.size(); ++k)
-      check_place(call, text("column ", k), forest.columns[k], 0, forest.width);
+      check_place(call, "column ", k, forest.columns[k], 0, forest.width);
     int64_t end = 0;
     for (size_t k = 0; k < forest.ends.size(); ++k) {
-      check_place(call, text("the end of leaf ", k), forest.ends[k], end,
-                  static_cast<int64_t>(forest.weights.size()) + 1);
+      check_place(call, "the end of leaf ", k, forest.ends[k], end, static_cast<int64_t>(forest.weights.size()) + 1);
       end = forest.ends[k];
     }
   });

@@ -31,6 +31,14 @@ def _sign(call: Call) -> Any:
     return call.create("where", [call.create("ne", [x, x]), x, y]) if is_float(x.dtype) else y
 
 
+@rule("Celu")
+def _celu(call: Call) -> Any:
+    """The standard defines it by others for f32 alone; here every float keeps its type."""
+    x, alpha = call[0], call.like(call.attr("alpha"), call[0])
+    below = call.create("mul", [alpha, call.create("expm1", [call.create("div", [x, alpha])])])
+    return call.create("where", [call.create("gt", [x, call.like(0, x)]), x, below])
+
+
 @rule("Max", "Min", "Sum", "Mean")
 def _variadic(call: Call) -> Any:
     op = {"Max": "maximum", "Min": "minimum"}.get(call.node.op_type, "add")

@@ -32,13 +32,15 @@ def _compress(call: Call) -> Any:
 
 @rule("Unique")
 def _unique(call: Call) -> list[Any]:
+    """As numpy's: NaN is one number, but slices that hold it differ."""
     given, axis = call.inputs[0], call.attr("axis")
+    alone = axis is None
     x, texts = coded(call, given) if isinstance(given, Text) else (call[0], None)
     if axis is None:
         x, axis = call.reshape(x, [product(x.shape)]), 0
     axis = call.axis(int(axis), len(x.shape))
     count = call.found_size(0, _most(x.shape[axis]))
-    told = {"axis": axis, "sorted": bool(call.attr("sorted")), "count": count}
+    told = {"axis": axis, "sorted": bool(call.attr("sorted")), "equal_nan": alone, "count": count}
     values, *rest = call.create_all("unique", [x], told)
     if texts is not None:
         values = Text(texts.bytes, call.create("gather", [texts.spans, values], axis=0))

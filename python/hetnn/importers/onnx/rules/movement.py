@@ -11,7 +11,7 @@ import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_by_shape
+from hetnn.importers.lowering.equal_sizes import met_as, met_by_shape
 from hetnn.importers.lowering.sizes import (
     LONGEST,
     WHOLE_END,
@@ -137,7 +137,7 @@ def _unsqueeze(call: Call) -> Any:
 @rule("Expand")
 def _expand(call: Call) -> Any:
     if is_late(call, 1) and call.read(1) is None:
-        return late(call, "expand_to", call.values(), max(len(call[0].shape), length_of(call, 1, "the shape")))
+        return late(call, "expand_to", call.values(), max(len(call[0].shape), shape_length(call, 1)))
     x, shape = met_by_shape(call, call[0], call.sizes(1, "the shape"))
     return call.broadcast_to(x, broadcast(x.shape, shape))
 
@@ -308,17 +308,24 @@ def _own_places(call: Call, shape: Sequence[Size], axis: int) -> Any:
     return call.create("expand", [row], shape=list(shape))
 
 
-def indexed_axes(call: Call, indices: Any) -> int:
-    """Into how many axes the rows of an array point."""
+def indexed_axes(call: Call, indices: Any, axes: int, result: int | None) -> tuple[Any, int]:
+    """Indices whose rows point into `axes` axes at most, and into how many they do.
+
+    Where that is open, it follows from the axes of what is picked, `result` (None: not known).
+    """
+    if result is not None:
+        indices = met_as(call, indices, [*[None] * (len(indices.shape) - 1), len(indices.shape) - 1 + axes - result])
     (depth,) = call.static_shape(indices, call.node.op_type, slice(-1, None)) or (0,)
-    return depth
+    return indices, depth
 
 
 @rule("GatherND")
 def _gather_nd(call: Call) -> Any:
     x, indices = call[0], call[1]
     shape, sizes, shared = list(indices.shape), list(x.shape), int(call.attr("batch_dims", 0))
-    depth = indexed_axes(call, indices)
+    declared = call.declared()
+    rank = None if declared is None else len(declared)
+    indices, depth = indexed_axes(call, indices, len(sizes) - shared, rank)
     if not 0 <= shared < len(shape) or not 1 <= depth <= len(sizes) - shared:
         raise InvalidModel(f"indices {shape} into {sizes} behind {shared} shared axes")
     places = [_own_places(call, shape[:-1], k) for k in range(shared)]

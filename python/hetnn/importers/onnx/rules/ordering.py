@@ -73,7 +73,7 @@ def _scatter_nd(call: Call) -> Any:
     """Slices of the trailing axes as rows, which one flat index picks."""
     x, indices, updates = call.values()
     call.shape(1, 1, 99)
-    depth = indexed_axes(call, indices)
+    indices, depth = indexed_axes(call, indices, len(x.shape), len(updates.shape))
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
     updates = met_as(call, updates, [*indices.shape[:-1], *x.shape[depth:]])

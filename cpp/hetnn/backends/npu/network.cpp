@@ -351,6 +351,10 @@ std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const
       layer.inputs.assign(node.inputs().begin(), node.inputs().end());
       if (layer.form == Form::slice && node.integer("step") != Dim(1))
         return text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), ".");
+      if (const std::optional<Repeats> repeats = repeats_of(node, bindings);
+          layer.form == Form::rearrange && repeats && (*repeats)[0] * (*repeats)[1] == 0)
+        return text(ir::describe(node), ": the NPU repeats every pixel equally often; got ",
+                    to_string(node.input(0)->shape()), " as ", to_string(node.output()->shape()), ".");
   }
   if (epilogue.addend) layer.inputs.push_back(epilogue.addend);
   return why.empty() ? why_no_factors(layer) : why;

@@ -296,8 +296,9 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
       if (widest_run(network, homes, layer) > 0) add(Use::moved, at, t.rows, depth);
       break;
     case Form::rearrange: {
-      const int64_t rows = slabs_of(layer, network.bindings()).count;
-      const int64_t bytes = aligned(layer.out.elems() * layer.elem / rows * std::min(t.rows, rows));
+      const Slabs slabs = slabs_of(layer, network.bindings());
+      const int64_t each = std::max(slabs.in.runs * slabs.in.run_bytes, slabs.out.runs * slabs.out.run_bytes),
+                    bytes = aligned(each * std::min(t.rows, slabs.count));
       const auto steps = static_cast<int64_t>(moves_of(layer, network.bindings()).size());
       const bool from = is_home(network, homes, *layer.inputs[0]), to = is_home(network, homes, *layer.output);
       if (!(from && to && steps < 2)) add(Use::moved, at, bytes, 2 * depth);

@@ -5,6 +5,7 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
+#include "hetnn/ops/resample.h"
 
 namespace hetnn::backends::scheduling {
 namespace {
@@ -88,15 +89,35 @@ std::vector<Copy> copies_of(const Layer& layer, const Network& network) {
   return copies;
 }
 
+std::optional<Repeats> repeats_of(const ir::Node& node, const Bindings& bindings) {
+  if (!node.attrs().contains("size")) return std::nullopt;
+  const std::vector<int64_t> in = evaluate(node.input(0)->shape(), bindings),
+                             out = evaluate(node.output()->shape(), bindings);
+  const std::vector<double>& scales = node.call().reals("scales");
+  Repeats factors{};
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t from = in[2 + axis], to = out[2 + axis];
+    factors[axis] = from > 0 && to % from == 0 ? to / from : 0;
+    const std::vector<int64_t> places = ops::nearest_before(from, to, scales.empty() ? 0 : scales[axis]);
+    for (int64_t k = 0; k < to && factors[axis] > 0; ++k) {
+      if (places[static_cast<size_t>(k)] != k / factors[axis]) factors[axis] = 0;
+    }
+  }
+  return factors;
+}
+
 std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_t count, bool in_whole,
                             bool out_whole) {
   const ir::Node& node = layer.node();
   const ir::Value &x = *node.input(0), &y = *node.output();
   std::vector<int64_t> in = evaluate(x.shape(), bindings), out = evaluate(y.shape(), bindings);
   std::vector<int64_t> in_lies = in, out_lies = out;
+  const std::optional<Repeats> repeats = repeats_of(node, bindings);
   if (count > 0) {
     const Slabs slabs = slabs_of(layer, bindings);
-    in[slabs.in_axis] = out[slabs.out_axis] = count;
+    const int64_t factor = in[slabs.in_axis] > 0 ? out[slabs.out_axis] / in[slabs.in_axis] : 1;
+    in[slabs.in_axis] = count;
+    out[slabs.out_axis] = count * factor;
     if (!in_whole) in_lies = in;
     if (!out_whole) out_lies = out;
   }
@@ -107,6 +128,14 @@ std::vector<Loops> moves_of(const Layer& layer, const Bindings& bindings, int64_
     Loops loops{out, {}, logical_strides(out_lies, layout_of(y), layer.elem)};
     for (int64_t axis : perm) loops.from.push_back(strides[static_cast<size_t>(axis)]);
     steps.push_back(std::move(loops));
+  } else if (repeats) {
+    // Every pixel goes to a block of rows and columns.
+    const std::vector<int64_t> from = logical_strides(in_lies, layout_of(x), layer.elem),
+                               to = logical_strides(out_lies, layout_of(y), layer.elem);
+    const auto [rows, columns] = *repeats;
+    steps.push_back({{in[0], in[2], rows, in[3], columns, in[1]},
+                     {from[0], from[2], 0, from[3], 0, from[1]},
+                     {to[0], to[2] * rows, to[2], to[3] * columns, to[3], to[1]}});
   } else if (in != out) {
     if (layout_of(x) == Layout::nhwc)
       steps.push_back(
@@ -129,17 +158,20 @@ Slabs slabs_of(const Layer& layer, const Bindings& bindings) {
   const ir::Node& node = layer.node();
   const ir::Value &x = *node.input(0), &y = *node.output();
   const std::vector<int64_t> in = evaluate(x.shape(), bindings), out = evaluate(y.shape(), bindings);
-  const int64_t bytes = layer.out.elems() * layer.elem;
   Slabs whole;
-  whole.in.run_bytes = whole.out.run_bytes = bytes;
-  if (in.empty() || out.empty() || bytes == 0) return whole;
+  whole.in.run_bytes = product(in, 0, in.size()) * layer.elem;
+  whole.out.run_bytes = product(out, 0, out.size()) * layer.elem;
+  if (in.empty() || out.empty() || whole.out.run_bytes == 0) return whole;
   const auto cut = [&](size_t in_axis, size_t out_axis) {
-    const auto slab = [&](const std::vector<int64_t>& shape, const ir::Value& value, size_t axis) {
-      const int64_t run = logical_strides(shape, layout_of(value), layer.elem)[axis], pitch = run * shape[axis];
-      return Slab{bytes / pitch, run, pitch};
+    const int64_t count = in[in_axis];
+    const auto slab = [&](const std::vector<int64_t>& shape, const ir::Value& value, size_t axis, int64_t bytes) {
+      const int64_t pitch = logical_strides(shape, layout_of(value), layer.elem)[axis] * shape[axis];
+      return Slab{bytes / pitch, pitch / count, pitch};
     };
-    return Slabs{out[out_axis], in_axis, out_axis, slab(in, x, in_axis), slab(out, y, out_axis)};
+    return Slabs{count, in_axis, out_axis, slab(in, x, in_axis, whole.in.run_bytes),
+                 slab(out, y, out_axis, whole.out.run_bytes)};
   };
+  if (repeats_of(node, bindings)) return in[0] >= in[2] ? cut(0, 0) : cut(2, 2);
   if (!node.attrs().contains("perm")) return in[0] == out[0] ? cut(0, 0) : whole;
   // An axis that makes many pieces, so that some fit, and of these the one with the longest runs.
   constexpr int64_t kMany = 16;

@@ -1,7 +1,9 @@
 // How layers that move values only find their elements.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hetnn/backends/npu/network.h"
@@ -27,6 +29,11 @@ std::vector<Copy> copies_of(const Layer& layer, const Network& network);
 struct Loops {
   std::vector<int64_t> extents, from, to;
 };
+/// Rows and columns for which each pixel of an enlarged image stands; 0 where the pixels are not all repeated as often.
+using Repeats = std::array<int64_t, 2>;
+/// None where the node does not enlarge an image.
+std::optional<Repeats> repeats_of(const ir::Node& node, const Bindings& bindings);
+
 /// A rearranged value is cut along one axis. Where one of the axis' elements lies in the operand or the result: `runs`
 /// of `run_bytes`, so many bytes apart; the next element begins behind the first run.
 struct Slab {

@@ -28,6 +28,7 @@ OpDef define_upsample_nearest2d() {
   return upsample({.name = "upsample_nearest2d",
                    .doc = "An image in another size: y[i,j] = x[floor(i / scale_h), floor(j / scale_w)].",
                    .traits = static_cast<uint32_t>(Trait::movement),
+                   .primitive = Primitive::rearrange,
                    .meaning = meaning,
                    .tolerance = 0,
                    .samples = {"upsample_nearest2d(f32[2,3,4,5]) {size = [8,10]}",

@@ -75,7 +75,7 @@ def ir_texts() -> None:
 
 
 def data_sheets() -> None:
-    for name in ("relu-only", "relu-mul", "relu-table", "systolic-8x8"):
+    for name in ("relu-only", "relu-mul", "relu-table", "relu-rows", "systolic-8x8"):
         write("data_sheet", name, json.dumps(resolve_target(name)["devices"][1]["spec"], separators=(",", ":")))
 
 
@@ -95,7 +95,7 @@ def schedules() -> None:
 
 
 def npu_words() -> None:
-    for name in ("npu", "int8 npu", "systolic"):
+    for name in ("npu", "int8 npu", "rows npu", "systolic"):
         pieces = _runtime.take_apart(make_bases()[name])
         for subprogram in json.loads(pieces["program"])["subprograms"]:
             for k, variant in enumerate(subprogram.get("code", {}).get("variants", [])):

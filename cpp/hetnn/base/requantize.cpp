@@ -15,7 +15,8 @@ constexpr int64_t kLow = std::numeric_limits<int32_t>::min(), kHigh = std::numer
 
 int32_t saturate(int64_t value) { return static_cast<int32_t>(std::clamp(value, kLow, kHigh)); }
 
-// round(a · b / 2^31), halves upwards; the one product that overflows saturates.
+}  // namespace
+
 int32_t doubling_high_multiply(int32_t a, int32_t b) {
   if (a == kLow && b == kLow) return static_cast<int32_t>(kHigh);
   const int64_t product = static_cast<int64_t>(a) * b;
@@ -23,14 +24,11 @@ int32_t doubling_high_multiply(int32_t a, int32_t b) {
   return static_cast<int32_t>((product + nudge) / (int64_t{1} << 31));
 }
 
-// round(x / 2^bits), halves away from zero.
 int32_t rounding_shift_right(int32_t x, int bits) {
   if (bits == 0) return x;
   const int64_t mask = (int64_t{1} << bits) - 1, rest = x & mask, half = (mask >> 1) + (x < 0 ? 1 : 0);
   return static_cast<int32_t>((static_cast<int64_t>(x) >> bits) + (rest > half ? 1 : 0));
 }
-
-}  // namespace
 
 std::optional<Rounding> rounding_named(std::string_view name) {
   const auto* row = std::ranges::find(kRoundings, name, [](const auto& each) { return each.second; });

@@ -48,6 +48,11 @@ int32_t requantize(int32_t value, const Requant& factor, Rounding rounding);
 /// for half_even_fp32 (LiteRT's MultiplyByQuantizedMultiplier of int64).
 int32_t requantize_wide(int64_t value, const Requant& factor, Rounding rounding);
 
+/// round(a · b / 2^31), halves upwards; the one product that overflows saturates.
+int32_t doubling_high_multiply(int32_t a, int32_t b);
+/// round(x / 2^bits), halves away from zero.
+int32_t rounding_shift_right(int32_t x, int bits);
+
 /// Extra bits of the common scale of an elementwise operation's operands: of i8, and of i16.
 inline constexpr int kElementwiseBits = 20, kElementwiseBits16 = 15;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hetnn/base/dtype.h"
+#include "hetnn/base/integer_rows.h"
 #include "hetnn/base/requantize.h"
 
 namespace hetnn::npu {
@@ -66,6 +67,14 @@ class Accesses {
     put({"the input", false, i.in_addr, i.channels * elem, i.rows, i.in_pitch});
     put({"the output", true, i.out_addr, (i.over_channels ? i.rows : i.channels) * elem});
   }
+  void operator()(const Softmax& i) {
+    rows(i);
+    put({"the table", false, i.table_addr, sizeof(SoftmaxTable)});
+  }
+  void operator()(const Normalize& i) {
+    rows(i);
+    put({"the factors", false, i.factors_addr, Wide{i.channels} * sizeof(NormalFactor) + kNormalEpsBytes});
+  }
   void operator()(const Pool& i) {
     const Wide pixel = i.channels * Wide{bytes_of(i.dtype)};
     map({"the input", false, i.in_addr, pixel, i.in_w, i.in_pixel_pitch, i.in_h, i.in_row_pitch}, i.in_wrap_row,
@@ -98,6 +107,12 @@ class Accesses {
       put(rest);
     }
     put(access);
+  }
+  // Bytes in, bytes out.
+  template <typename I>
+  void rows(const I& i) {
+    put({"the input", false, i.in_addr, i.channels, i.rows, i.in_pitch});
+    put({"the output", true, i.out_addr, i.channels, i.rows, i.out_pitch});
   }
   template <typename I>
   void transfer(const I& i, bool writes) {

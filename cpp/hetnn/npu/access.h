@@ -12,6 +12,8 @@ namespace hetnn::npu {
 
 /// Bytes of an accumulator and of a bias.
 inline constexpr int64_t kSumBytes = 4;
+/// Bytes of what a normalization adds to its squares.
+inline constexpr int64_t kNormalEpsBytes = 8;
 
 /// Fields have at most 40 bits, so that no product of three overflows.
 __extension__ using Wide = __int128;

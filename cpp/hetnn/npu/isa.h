@@ -73,8 +73,8 @@ const std::vector<InstructionDef>& instruction_table();
 #define HETNN_END() }
 #include "hetnn/npu/isa_table.inc"
 
-using Instruction =
-    std::variant<End, Signal, Wait, DmaLoad, DmaStore, Conv2d, Matmul, Elementwise, Pool, Activation, Move, Reduce>;
+using Instruction = std::variant<End, Signal, Wait, DmaLoad, DmaStore, Conv2d, Matmul, Elementwise, Pool, Activation,
+                                 Move, Reduce, Softmax, Normalize>;
 
 Opcode opcode_of(const Instruction& instruction);
 Engine engine_of(const Instruction& instruction);

@@ -96,6 +96,9 @@ struct Vector {
   int64_t lanes = 1;
   /// Per lane and element by type (a type that is absent takes 1): of an elementwise operation, and of an activation.
   std::map<DType, double> elem_cycles, act_cycles;
+  // Per lane and element of rows of i8, which are worked on one by one; none: no such instruction.
+  std::optional<double> softmax_cycles, normalize_cycles;
+  double row_cycles = 0;  // of each such row besides
   Reach reach;
 };
 

@@ -212,6 +212,11 @@ const Fields<Vector>& vector_fields() {
        "cycles of an elementwise operation in each lane: one figure, or by element type; 1 where absent", kOptional},
       {"act_cycles", &Vector::act_cycles, one_or_by_dtype(number(0)),
        "cycles of an activation in each lane: one figure, or by element type; 1 where absent", kOptional},
+      {"softmax_cycles", &Vector::softmax_cycles, json::maybe(number(0)),
+       "cycles of an element of a softmax in each lane; demanded where 'ops' lists softmax", kOptional},
+      {"normalize_cycles", &Vector::normalize_cycles, json::maybe(number(0)),
+       "cycles of an element of a normalization in each lane; demanded where 'ops' lists layer_norm", kOptional},
+      {"row_cycles", &Vector::row_cycles, number(0), "cycles of each row of either besides", kOptional},
       {"memories", &Vector::reach, reach({{"maps", Operand::maps}, {"results", Operand::results}}),
        "names of scratchpads by operand: where it reads maps (with tables and factors) and writes results; all where "
        "absent",
@@ -374,6 +379,16 @@ void check_whole(const Spec& spec, std::string_view where) {
     demand(false, path, text("is no operator of hetnn; the nearest names are ", nearest));
   };
   for (const auto& [name, entry] : spec.ops) demand_operator(name, text("ops.", name));
+  const auto demand_figure = [&](ops::Primitive computed, const std::optional<double>& figure, std::string_view key) {
+    for (const auto& [name, entry] : spec.ops) {
+      const bool lists = ops::OpTable::global().get(name).primitive == computed &&
+                         std::find(entry.dtypes.begin(), entry.dtypes.end(), DType::i8) != entry.dtypes.end();
+      demand(figure || !lists, "vector",
+             text("lacks '", key, "', which ops.", name, " needs. State it, or leave the operator out"));
+    }
+  };
+  demand_figure(ops::Primitive::softmax, spec.vector.softmax_cycles, "softmax_cycles");
+  demand_figure(ops::Primitive::normalize, spec.vector.normalize_cycles, "normalize_cycles");
   for (size_t k = 0; k < spec.non_exportable.size(); ++k) {
     for (const std::string& name : spec.non_exportable[k].ops)
       demand_operator(name, text("non_exportable[", k, "].ops: ", name));

@@ -60,6 +60,8 @@ struct CostOf {
   Cost operator()(const Reduce& i) const {
     return vector(i.dtype, static_cast<double>(i.rows) * static_cast<double>(i.channels), elementwise(i.dtype));
   }
+  Cost operator()(const Softmax& i) const { return rows(i, spec.vector.softmax_cycles.value_or(0)); }
+  Cost operator()(const Normalize& i) const { return rows(i, spec.vector.normalize_cycles.value_or(0)); }
   Cost operator()(const Move& i) const {
     const DType dtype = i.elem_bytes == 1   ? DType::i8
                         : i.elem_bytes == 2 ? DType::f16
@@ -88,6 +90,12 @@ struct CostOf {
     return {.cycles = mac_cycles(spec, work), .macs = work.macs(), .dtype = work.dtype};
   }
   double elementwise(int64_t dtype) const { return of_type(spec.vector.elem_cycles, dtype_of(dtype), 1); }
+  template <typename I>
+  Cost rows(const I& i, double each) const {
+    return {.cycles = row_cycles(spec, i.rows, i.channels, each),
+            .vector_elems = static_cast<double>(i.rows) * static_cast<double>(i.channels),
+            .dtype = dtype_of(i.dtype)};
+  }
   Cost vector(int64_t dtype, double elems, double each) const {
     return {.cycles = vector_cycles(spec, elems, each), .vector_elems = elems, .dtype = dtype_of(dtype)};
   }
@@ -170,6 +178,12 @@ int64_t scratchpad_cycles(const Spec& spec, const ContentBytes& bytes) {
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each) {
   const double lanes = static_cast<double>(spec.vector.lanes) * static_cast<double>(spec.cores);
   return whole(std::ceil(elems / lanes) * cycles_each);
+}
+
+int64_t row_cycles(const Spec& spec, int64_t rows, int64_t channels, double cycles_each) {
+  const double row = std::ceil(static_cast<double>(channels) / static_cast<double>(spec.vector.lanes)) * cycles_each +
+                     spec.vector.row_cycles;
+  return whole(static_cast<double>(ceil_div64(rows, spec.cores)) * row);
 }
 
 Cost cost_of(const Spec& spec, const Instruction& instruction) {

@@ -45,6 +45,9 @@ int64_t scratchpad_cycles(const Spec& spec, const ContentBytes& bytes);
 /// Cycles of `elems` elements at `cycles_each` in every lane.
 int64_t vector_cycles(const Spec& spec, double elems, double cycles_each);
 
+/// Cycles of `rows` rows of so many elements, one by one in each core, at `cycles_each` an element in every lane.
+int64_t row_cycles(const Spec& spec, int64_t rows, int64_t channels, double cycles_each);
+
 /// The cost of one instruction by itself. Where several transfers may be on their way, the memory's latency keeps no
 /// other transfer waiting.
 struct Cost {

@@ -9,6 +9,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/integer_rows.h"
 #include "hetnn/npu/access.h"
 #include "hetnn/npu/order.h"
 
@@ -201,6 +202,22 @@ class Verifier {
     check_dtype(i.dtype, false);
     const Wide elem = bytes_of(i.dtype);
     rows(i.rows, i.channels, elem);
+  }
+
+  void verify(const Softmax& i) {
+    check(is_i8(i.dtype), "dtype is i8");
+    check(spec_.vector.softmax_cycles.has_value(), "the vector engine computes softmax");
+    check_positive(i.channels, "channels");
+    rows(i.rows, i.channels, 1);
+  }
+  void verify(const Normalize& i) {
+    check(is_i8(i.dtype), "dtype is i8");
+    check(spec_.vector.normalize_cycles.has_value(), "the vector engine normalizes");
+    check_positive(i.channels, "channels");
+    check_at_most(i.channels, kMostNormalized, "channels");
+    check_positive(i.shift, "shift");
+    check_at_most(i.shift, kMostNormalShift, "shift");
+    rows(i.rows, i.channels, 1);
   }
 
   void verify(const Pool& i) {

@@ -8,7 +8,9 @@
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/integer_rows.h"
 #include "hetnn/base/stored.h"
+#include "hetnn/ops/infer.h"
 #include "hetnn/ops/op_def.h"
 #include "hetnn/ops/quantized.h"
 
@@ -16,12 +18,24 @@ namespace hetnn::ops {
 namespace {
 
 // Which of the formulas of docs/numerics.md a call has.
-enum class Form : uint8_t { none, sums, aligned, scaled, mean, slope };
+enum class Form : uint8_t { none, sums, aligned, scaled, mean, slope, shares, normal };
 
 bool is_plain(const Type& type) { return type.quant && type.quant->per_tensor(); }
 
+// Rows of i8; weights and biases are reals.
+Form form_of_rows(const Call& call) {
+  if (!call.attrs.contains(kQuantRounding) || !is_plain(call.input(0))) return Form::none;
+  if (call.input(0).dtype != DType::i8 || call.output().dtype != DType::i8) return Form::none;
+  for (size_t k = 1; k < call.inputs.size(); ++k) {
+    if (call.has(k) && call.input(k).dtype != DType::f32) return Form::none;
+  }
+  return call.op->primitive == Primitive::softmax ? Form::shares : Form::normal;
+}
+
 Form form_of(const Call& call) {
   if (call.outputs.size() != 1 || !is_plain(call.output())) return Form::none;
+  const Primitive primitive = call.op->primitive;
+  if (primitive == Primitive::softmax || primitive == Primitive::normalize) return form_of_rows(call);
   const auto all_quantized = [&] {
     for (size_t k = 0; k < call.inputs.size(); ++k) {
       if (call.has(k) && !call.input(k).quant) return false;
@@ -29,7 +43,6 @@ Form form_of(const Call& call) {
     return call.has(0) && is_plain(call.input(0));
   };
   if (!all_quantized()) return Form::none;
-  const Primitive primitive = call.op->primitive;
   if (primitive == Primitive::convolution || primitive == Primitive::product) return Form::sums;
   if (!call.attrs.contains(kQuantRounding)) return Form::none;
   switch (primitive) {
@@ -201,7 +214,57 @@ class Evaluator {
     });
   }
 
+  // y = e / sum e, requantized, with e = table[largest of the row - x]
+  void shares() {
+    const SoftmaxTable table = softmax_table(quant(0).scale(), result().scale());
+    const auto rank = static_cast<int>(inputs_[0].shape.size());
+    const auto axis = static_cast<size_t>(axis_of(call_, call_.integer("axis"), rank));
+    int64_t apart = 1;  // elements of a row
+    for (size_t k = axis + 1; k < inputs_[0].shape.size(); ++k) apart *= inputs_[0].shape[k];
+    rows(inputs_[0].shape[axis], apart,
+         [&](std::span<int32_t> row) { softmax_row(table, static_cast<int32_t>(result().zero_point()), row, row); });
+  }
+
+  // y = (x - mean) / sqrt(variance + eps) * weight + bias
+  void normal() {
+    int64_t count = 1;
+    for (const int64_t dim : inputs_[0].shape.last(static_cast<size_t>(fixed_integer(call_, "axes")))) count *= dim;
+    const auto reals = [&](size_t input, double absent) {
+      std::vector<double> out(static_cast<size_t>(count), absent);
+      if (call_.has(input)) std::ranges::copy(inputs_[input].values<float>(), out.begin());
+      return out;
+    };
+    const std::optional<NormalFactors> factors =
+        normal_factors(reals(1, 1), reals(2, 0), call_.real("eps"), quant(0).scale(), result().scale());
+    if (!factors) {
+      throw InvalidModel(text(describe(call_), ": rows of ", count, " are normalized on integers up to ",
+                              kMostNormalized, " elements, with weight, bias and eps that fit 32 bits at its scales; ",
+                              "state no q_rounding to compute it on reals."));
+    }
+    rows(count, 1, [&](std::span<int32_t> row) {
+      normalize_row(factors->channels, factors->eps, factors->shift, static_cast<int32_t>(result().zero_point()), row,
+                    row);
+    });
+  }
+
  private:
+  // Of each row of `count` elements that lie so far apart, what `compute` makes of it in place.
+  template <typename F>
+  void rows(int64_t count, int64_t apart, F&& compute) {
+    const View& x = inputs_[0];
+    const auto* from = reinterpret_cast<const int8_t*>(x.data);
+    auto* to = reinterpret_cast<int8_t*>(results_.allocate(0, DType::i8, x.shape));
+    if (x.elems() == 0) return;
+    std::vector<int32_t> row(static_cast<size_t>(count));
+    for (int64_t first = 0; first < x.elems(); first += count * apart) {
+      for (int64_t begin = first; begin < first + apart; ++begin) {
+        for (int64_t k = 0; k < count; ++k) row[static_cast<size_t>(k)] = from[begin + k * apart];
+        compute(std::span(row));
+        for (int64_t k = 0; k < count; ++k) to[begin + k * apart] = static_cast<int8_t>(row[static_cast<size_t>(k)]);
+      }
+    }
+  }
+
   const Quant& quant(size_t k) const { return *call_.input(k).quant; }
   const Quant& result() const { return *call_.output().quant; }
   bool is_wide() const { return call_.input(0).dtype == DType::i16; }
@@ -259,6 +322,10 @@ void evaluate_integers(const Call& call, std::span<const View> inputs, Results& 
       return evaluator.mean();
     case Form::slope:
       return evaluator.slope();
+    case Form::shares:
+      return evaluator.shares();
+    case Form::normal:
+      return evaluator.normal();
     case Form::none:
       throw InternalError(text(describe(call), " is not computed on integers"));
   }

@@ -11,7 +11,7 @@ namespace hetnn::ops {
 
 /// How the integers of a call become the result's; none for a call that is computed on reals. Convolutions and products
 /// of quantized operands have one always, half_even_fp32 unless they state another; sums, products and extremes of
-/// elements, means, PReLU, movement and changes of scale where they state one.
+/// elements, means, PReLU, movement, changes of scale, softmax and normalization of i8 where they state one.
 std::optional<Rounding> integer_rounding(const Call& call);
 
 /// A bias, less its zero point, as an integer at the scale of the sums.

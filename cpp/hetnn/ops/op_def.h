@@ -56,6 +56,8 @@ enum class Primitive : uint8_t {
   concat,
   slice,
   rearrange,  // elements in another order, or none
+  softmax,    // of rows
+  normalize,  // rows to mean 0 and variance 1, times weights, plus biases
 };
 
 struct InputDef {

@@ -29,6 +29,11 @@ bool has_bias(const ir::Node& node) {
   return node.op().primitive == Primitive::convolution && node.inputs().size() == 3 && node.input(2);
 }
 
+size_t operands_of(const ir::Node& node) {
+  if (node.op().primitive == Primitive::normalize) return 1;
+  return node.inputs().size() - (has_bias(node) ? 1 : 0);
+}
+
 std::string_view role_name(Role role) {
   constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify",
                                          "bound",   "moves",   "pool",    "joins"};
@@ -53,6 +58,9 @@ std::optional<Role> role_of(const ir::Node& node) {
       return Role::product;
     case Primitive::concat:
       return Role::joins;
+    case Primitive::softmax:
+    case Primitive::normalize:
+      return {};
     case Primitive::none:
       for (size_t k = 1; k < node.inputs().size(); ++k) {
         if (!node.constant_input(k)) return {};

@@ -17,6 +17,9 @@ bool moves(const ir::Node& node);
 /// A layer of products has a bias as its third input, which is no activation.
 bool has_bias(const ir::Node& node);
 
+/// How many leading inputs are values that integers stand for; behind them biases of sums, or parameters of reals.
+size_t operands_of(const ir::Node& node);
+
 /// What a node on f32 is to one who gives its values integers.
 enum class Role : uint8_t {
   weights,   // sums of products with constant weights

@@ -270,7 +270,9 @@ std::string explain(const ir::Node& node, const Expansion& best, std::vector<Can
 }
 
 // The rules that fold neighbours together after every node has been expanded.
-std::vector<const RuleSet*> combining_rule_sets() { return {&canonical::weights(), &legal::merging()}; }
+std::vector<const RuleSet*> combining_rule_sets() {
+  return {&canonical::weights(), &canonical::movement(), &legal::merging()};
+}
 
 // A fold by the names and types of what it replaces: by these it is priced.
 std::string fold_text(const Rule& rule, const Match& m) {

@@ -44,7 +44,12 @@ const ir::Node* Build::model_of(const ir::Value* made) const {
 }
 
 ir::Value* Build::reshape(ir::Value* x, const Shape& shape) {
-  return x->shape() == shape ? x : op("reshape", {x}, {{"shape", shape}});
+  if (x->shape() == shape) return x;
+  const bool is_constant = x->producer() && x->producer()->is_constant();
+  const auto& quant = x->type().quant;
+  if (is_constant && is_static(shape) && (!quant || quant->per_tensor()))
+    return constant(x->producer()->tensor("value").reshaped(evaluate(shape, {})), quant);
+  return op("reshape", {x}, {{"shape", shape}});
 }
 
 bool all_are(const ir::Node& node, std::string_view attr, int64_t value) {

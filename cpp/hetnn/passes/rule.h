@@ -32,7 +32,7 @@ class Build {
   ir::Value* add(ir::Value* a, ir::Value* b) { return op("add", {a, b}); }
   ir::Value* sub(ir::Value* a, ir::Value* b) { return op("sub", {a, b}); }
   ir::Value* mul(ir::Value* a, ir::Value* b) { return op("mul", {a, b}); }
-  /// The same elements under another shape; `x` itself when it has that shape.
+  /// The same elements under another shape; `x` itself when it has that shape. Of a constant another constant.
   ir::Value* reshape(ir::Value* x, const Shape& shape);
 
   /// Whether a constant of this shape is worth making. A rule asks before it makes one that may be much larger than

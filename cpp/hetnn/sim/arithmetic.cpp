@@ -6,7 +6,9 @@
 #include <type_traits>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/integer_rows.h"
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/sim/machine.h"
 
 namespace hetnn::sim {
@@ -355,6 +357,33 @@ void Machine::execute(const Matmul& i) { return is_quantized(i.dtype) ? multiply
 void Machine::execute(const Elementwise& i) { return is_quantized(i.dtype) ? combine<int32_t>(i) : combine<float>(i); }
 void Machine::execute(const Pool& i) { return is_quantized(i.dtype) ? pool<int32_t>(i) : pool<float>(i); }
 void Machine::execute(const Activation& i) { return is_quantized(i.dtype) ? activate<int32_t>(i) : activate<float>(i); }
+
+void Machine::execute(const Softmax& i) {
+  SoftmaxTable table;
+  std::memcpy(&table, written(i.table_addr, sizeof table), sizeof table);
+  if (!is_sound(table)) fail("reads a table of exponentials that is none");
+  std::vector<int32_t> row(static_cast<size_t>(i.channels));
+  for (int64_t r = 0; r < i.rows; ++r) {
+    read<int32_t>(i.in_addr + r * i.in_pitch, i.dtype, i.channels, row.data());
+    softmax_row(table, static_cast<int32_t>(i.out_zero), row, row);
+    write<int32_t>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, row.data());
+  }
+}
+
+void Machine::execute(const Normalize& i) {
+  std::vector<NormalFactor> factors(static_cast<size_t>(i.channels));
+  const auto bytes = static_cast<int64_t>(factors.size() * sizeof(NormalFactor));
+  std::memcpy(factors.data(), written(i.factors_addr, bytes), static_cast<size_t>(bytes));
+  int64_t eps = 0;
+  std::memcpy(&eps, written(i.factors_addr + bytes, kNormalEpsBytes), sizeof eps);
+  if (!is_sound_eps(eps)) fail(text("adds ", eps, " to its squares, which is none"));
+  std::vector<int32_t> row(factors.size());
+  for (int64_t r = 0; r < i.rows; ++r) {
+    read<int32_t>(i.in_addr + r * i.in_pitch, i.dtype, i.channels, row.data());
+    normalize_row(factors, eps, i.shift, static_cast<int32_t>(i.out_zero), row, row);
+    write<int32_t>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, row.data());
+  }
+}
 
 void Machine::execute(const Reduce& i) {
   const std::vector<float> in = read_rows<float>(i.in_addr, i.dtype, i.rows, i.in_pitch, i.channels);

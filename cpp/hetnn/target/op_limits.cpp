@@ -41,8 +41,11 @@ void check_types(const ir::Node& node, std::string_view device, const OpLimits& 
            text(device, " takes tensors of rank up to ", limits.max_rank, "; '", which, "' has rank ", value.rank())});
     }
   };
+  // Weights and biases of a normalization of integers are reals.
+  const bool of_integers = op.primitive == ops::Primitive::normalize && node.input(0)->type().quant;
   for (const ir::Value* input : node.inputs()) {
-    if (input) check(input->name(), *input);
+    const bool is_real = input && input->dtype() == DType::f32 && input->producer() && input->producer()->is_constant();
+    if (input && !(of_integers && is_real)) check(input->name(), *input);
   }
   for (const ir::Value* output : node.outputs()) check(output->name(), *output);
 }

@@ -27,7 +27,8 @@ std::vector<Instruction> random_stream(std::mt19937_64& random) {
     out.push_back(instruction);
   };
   fill(End{}), fill(Signal{}), fill(Wait{}), fill(DmaLoad{}), fill(DmaStore{}), fill(Conv2d{}), fill(Matmul{});
-  fill(Elementwise{}), fill(Pool{}), fill(Activation{}), fill(Move{}), fill(Reduce{});
+  fill(Elementwise{}), fill(Pool{}), fill(Activation{}), fill(Move{}), fill(Reduce{}), fill(Softmax{}),
+      fill(Normalize{});
   return out;
 }
 
@@ -86,6 +87,15 @@ TEST(Timing, TransfersTellHowFarTheScratchpadIsUsed) {
             164);
 }
 
+// By hand: 5 rows on 2 cores are 3 one behind the other, of 2 steps of 4 cycles and 7 besides.
+TEST(Timing, RowsAreWorkedOnOneByOne) {
+  Spec spec = systolic_spec(8, 8);
+  spec.cores = 2;
+  spec.vector.softmax_cycles = 4;
+  spec.vector.row_cycles = 7;
+  EXPECT_EQ(cost_of(spec, Softmax{.dtype = 4, .rows = 5, .channels = 13}).cycles, 3 * (2 * 4 + 7));
+}
+
 TEST(Topology, ReadsBothFormsAndNamesTheLineOfAFault) {
   const auto conv = read_topology("name,h,w,r,s,c,m,stride,\nL1, 8, 8, 3, 3, 4, 16, 2,\n", "t.csv");
   ASSERT_EQ(conv.size(), 1U);
@@ -101,6 +111,18 @@ TEST(Spec, WritesAndReadsBackAndNamesAnUnknownKey) {
   std::string wrong = json;
   wrong.replace(wrong.find("\"clock_hz\""), 10, "\"clok_hz\"");
   EXPECT_ERROR(parse_spec(wrong, "s.json"), InvalidModel, "clok_hz", "clock_hz");
+}
+
+TEST(Spec, ListsRowsWithTheFiguresOfTheirInstruction) {
+  Spec spec = systolic_spec(16, 32);
+  spec.ops["softmax"] = spec.ops["layer_norm"] = {{DType::i8}, {}, 4};
+  EXPECT_ERROR(parse_spec(spec_to_json(spec), "s.json"), InvalidModel,
+               "s.json: vector lacks 'softmax_cycles', which ops.softmax needs");
+  spec.vector.softmax_cycles = 3;
+  EXPECT_ERROR(parse_spec(spec_to_json(spec), "s.json"), InvalidModel,
+               "s.json: vector lacks 'normalize_cycles', which ops.layer_norm needs");
+  spec.vector.normalize_cycles = 4;
+  EXPECT_EQ(spec_to_json(parse_spec(spec_to_json(spec), "s.json")), spec_to_json(spec));
 }
 
 }  // namespace

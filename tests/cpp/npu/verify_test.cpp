@@ -90,6 +90,33 @@ TEST(VerifyStream, Dtype10To15) {
                "elem_bytes is 1, 2, 4 or 8");
 }
 
+TEST(VerifyStream, RowsThatTheEngineDoesNotCompute) {
+  const Softmax softmax{.dtype = kI8, .rows = 1, .channels = 4, .out_addr = 64, .table_addr = 128};
+  const Normalize normalize{.dtype = kI8, .shift = 9, .rows = 1, .channels = 4, .out_addr = 64, .factors_addr = 128};
+  EXPECT_ERROR(verify({softmax}), InvalidModel, "the vector engine computes softmax");
+  EXPECT_ERROR(verify({normalize}), InvalidModel, "the vector engine normalizes");
+  Spec spec = small_spec();
+  spec.sram[0].bytes = 2048;
+  spec.vector.softmax_cycles = spec.vector.normalize_cycles = 2;
+  const auto with_rows = [&](const Instruction& instruction) {
+    return verify_stream(spec, std::vector<Instruction>{instruction, End{}}, 64).scratchpad_bytes;
+  };
+  EXPECT_EQ(with_rows(softmax), 128 + 258 * 4);
+  EXPECT_EQ(with_rows(normalize), 128 + 4 * 8 + 8);
+  const auto refused = [&](auto instruction, auto field, int64_t value, const char* message) {
+    instruction.*field = value;
+    EXPECT_ERROR(with_rows(instruction), InvalidModel, message);
+  };
+  refused(softmax, &Softmax::dtype, 0, "dtype is i8");
+  refused(softmax, &Softmax::channels, 0, "channels is positive");
+  refused(softmax, &Softmax::table_addr, 1024, "the table lies in the scratchpad of 2048 bytes");
+  refused(normalize, &Normalize::dtype, 0, "dtype is i8");
+  refused(normalize, &Normalize::channels, (1 << 14) + 1, "channels is at most 16384");
+  refused(normalize, &Normalize::shift, 0, "shift is positive");
+  refused(normalize, &Normalize::shift, 63, "shift is at most 62");
+  refused(normalize, &Normalize::factors_addr, 2040, "the factors lies in the scratchpad of 2048 bytes");
+}
+
 TEST(VerifyStream, AKernelProductOf2To64) {
   Conv2d conv = convolution();
   conv.kernel_h = conv.kernel_w = 65535;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "expect_error.h"
+#include "hetnn/base/integer_rows.h"
 #include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
@@ -129,6 +130,39 @@ TEST_P(Roundings, SlopesAreProductsBelowZero) {
                                    : requantize(step * slope, requant_of(0.05 * 0.004 / 0.03, rounding), rounding);
     EXPECT_EQ(out.values<int8_t>()[k], saturated(int64_t{want} - 20)) << k;
   }
+}
+
+TEST_P(Roundings, SoftmaxIsComputedInRows) {
+  std::mt19937 random(5);
+  const Operand8 x = random_operand(random, {2, 7, 3}, {{0.05}, {10}});
+  const Quant y{{1.0 / 256}, {-128}};
+  const Tensor out = run("softmax", {x}, y, GetParam().second, {{"axis", Dim(1)}});
+  const SoftmaxTable table = softmax_table(0.05, 1.0 / 256);
+  for (size_t n = 0; n < 2; ++n) {
+    for (size_t c = 0; c < 3; ++c) {
+      std::vector<int32_t> row;
+      for (size_t k = 0; k < 7; ++k) row.push_back(x.values[(n * 7 + k) * 3 + c]);
+      softmax_row(table, -128, row, row);
+      for (size_t k = 0; k < 7; ++k) EXPECT_EQ(out.values<int8_t>()[(n * 7 + k) * 3 + c], row[k]);
+    }
+  }
+}
+
+TEST_P(Roundings, NormalizationIsComputedInRows) {
+  std::mt19937 random(6);
+  const Operand8 x = random_operand(random, {5, 2, 8}, {{0.05}, {10}});
+  const Quant y{{0.03}, {7}};
+  const Tensor out = run("layer_norm", {x}, y, GetParam().second, {{"axes", Dim(2)}, {"eps", 0.01}});
+  const std::vector<double> ones(16, 1.0), zeros(16, 0.0);
+  const NormalFactors factors = normal_factors(ones, zeros, 0.01, 0.05, 0.03).value();
+  for (size_t n = 0; n < 5; ++n) {
+    std::vector<int32_t> row(x.values.begin() + static_cast<ptrdiff_t>(n * 16),
+                             x.values.begin() + static_cast<ptrdiff_t>(n * 16 + 16));
+    normalize_row(factors.channels, factors.eps, factors.shift, 7, row, row);
+    for (size_t k = 0; k < 16; ++k) EXPECT_EQ(out.values<int8_t>()[n * 16 + k], row[k]);
+  }
+  EXPECT_ERROR(run("layer_norm", {x}, y, GetParam().second, {{"eps", 1e30}}), InvalidModel,
+               "weight, bias and eps that fit 32 bits");
 }
 
 TEST(Integers, MeansTakeIntegersAsTheyAre) {

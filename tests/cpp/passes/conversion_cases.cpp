@@ -70,6 +70,40 @@ const Cases& conversion_cases() {
   %y = quantize(%c) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,3,3]
 })",
            "conv2d", 0, Values::random},
+          {"layer_of_integers", R"(graph @g {stage = imported} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %w = constant() {value = i8[4] {1, -2, 3, 4}, q_scale = [0.25]} : i8{0.25}[4]
+  %b = constant() {value = f32[4] {0.5, 1, -2, 0}} : f32[4]
+  %d = dequantize(%x) : f32[2,4]
+  %v = dequantize(%w) : f32[4]
+  %n = layer_norm(%d, %v, %b) : f32[2,4]
+  %y = quantize(%n) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[2,4]
+})",
+           "dequantize layer_norm", 0, Values::random},
+          {"integers_are_no_nan", R"(graph @g {stage = canonical} (%q: i8{0.1:1}[2,4]) -> (%y) {
+  %c = constant() {value = f32[] {0}} : f32[]
+  %x = dequantize(%q) : f32[2,4]
+  %n = ne(%x, %x) : bool[2,4]
+  %y = where(%n, %c, %x) : f32[2,4]
+})",
+           "dequantize", 0, Values::random},
+          {"function_before_movement", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %p = permute(%x) {perm = [1,0]} : i8{0.1:1}[4,2]
+  %y = erf(%p) {q_scale = [0.01]} : i8{0.01}[4,2]
+})",
+           "erf permute", 0, Values::random},
+          {"function_before_movement", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[8]) -> (%y) {
+  %c = constant() {value = i8[1,1] {5}, q_scale = [0.5]} : i8{0.5}[1,1]
+  %p = reshape(%x) {shape = [2,4]} : i8{0.1:1}[2,4]
+  %y = add(%p, %c) {q_scale = [0.2]} : i8{0.2}[2,4]
+})",
+           "add reshape", 0, Values::random},
+          {"functions_as_table", R"(graph @g {stage = canonical} (%x: i8{0.05:1}[2,4]) -> (%y) {
+  %c = constant() {value = i8[] {100}, q_scale = [0.01]} : i8{0.01}[]
+  %e = erf(%x) {q_scale = [0.01]} : i8{0.01}[2,4]
+  %s = add(%e, %c) {q_scale = [0.02], q_zero = -128} : i8{0.02:-128}[2,4]
+  %y = mul(%s, %x) {q_scale = [0.05]} : i8{0.05}[2,4]
+})",
+           "lookup", 0, Values::random},
           {"mean_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
   %d = dequantize(%x) : f32[1,2,3,3]
   %m = mean(%d) {axes = [-1,-2]} : f32[1,2]
@@ -157,10 +191,36 @@ const Cases& conversion_cases() {
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
-           "operands are reals of integers of the result's type, i8 or i16, or i8 weights",
+           "operands are reals of integers of the result's type, i8 or i16, or i8 weights; weights and biases of "
+           "normalizations are constants",
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"integers_are_no_nan", "the result has the type of x", R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %c = constant() {value = f32[2,1] {0, 0}} : f32[2,1]
+  %n = ne(%x, %x) : bool[3]
+  %y = where(%n, %c, %x) : f32[2,3]
+})"},
+          {"integers_are_no_nan", "x stands for integers", R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %c = constant() {value = f32[] {0}} : f32[]
+  %n = ne(%x, %x) : bool[3]
+  %y = where(%n, %c, %x) : f32[3]
+})"},
+          {"function_before_movement",
+           "f is a function of one value, other operands being numbers; nothing else reads what is moved",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %p = permute(%x) {perm = [1,0]} : i8{0.1:1}[4,2]
+  %e = erf(%p) {q_scale = [0.01]} : i8{0.01}[4,2]
+  %y = add(%e, %p) {q_scale = [0.1]} : i8{0.1}[4,2]
+})"},
+          {"functions_as_table",
+           "all values are i8 with a scale; f, g, ... are elementwise, other operands being numbers; what is between "
+           "is "
+           "read by nothing else; some node reads two of the values, and some is no layer that accelerators have",
+           R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
+  %e = erf(%x) : f32[3]
+  %y = mul(%e, %x) : f32[3]
 })"},
           {"linear_of_integers_turned", "w is a matrix whose axes the permutation turns, and x has two axes or more",
            R"(graph @g {stage = canonical} (%x: f32[3,3]) -> (%y) {

@@ -15,8 +15,27 @@ const Cases& merging_cases() {
   %y = add(%c, %r) : f32[1,2,2,3]
 })",
                                    "conv2d slice slice relu add", 1e-6, Values::edge},
+                                  {"permute_without_ones",
+                                   R"(graph @g {stage = canonical} (%x: i8{0.5:1}[6,4]) -> (%y) {
+  %s = reshape(%x) {shape = [1,6,2,2]} : i8{0.5:1}[1,6,2,2]
+  %p = permute(%s) {perm = [0,2,1,3]} : i8{0.5:1}[1,2,6,2]
+  %y = reshape(%p) {shape = [12,2]} : i8{0.5:1}[12,2]
+})",
+                                   "reshape permute reshape", 0, Values::random},
                               },
                               {
+                                  {"permute_without_ones", "an axis that is permuted has one element",
+                                   R"(graph @g {stage = canonical} (%x: f32[6,4]) -> (%y) {
+  %s = reshape(%x) {shape = [2,3,4]} : f32[2,3,4]
+  %p = permute(%s) {perm = [1,0,2]} : f32[3,2,4]
+  %y = reshape(%p) {shape = [6,4]} : f32[6,4]
+})"},
+                                  {"permute_without_ones", "quantized values have one scale",
+                                   R"(graph @g {stage = canonical} (%x: i8{0.5,0.25}[2,4]) -> (%y) {
+  %s = reshape(%x) {shape = [2,1,4], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,1,4]
+  %p = permute(%s) {perm = [0,2,1], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,4,1]
+  %y = reshape(%p) {shape = [2,4], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,4]
+})"},
                                   {"branch_into_producer", "the weights are real",
                                    R"(graph @g {stage = canonical} (%x: i32[1,1,1,1]) -> (%y) {
   %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]

@@ -10,6 +10,24 @@ const Cases& movement_cases() {
   %y = identity(%x) : f32[2]
 })",
            ""},
+          {"reshape_nothing", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,3]) -> (%y) {
+  %y = reshape(%x) {shape = [2,3]} : i8{0.5:1}[2,3]
+})",
+           ""},
+          {"permute_of_permute", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,3,4]) -> (%y) {
+  %t0 = permute(%x) {perm = [1,2,0]} : i8{0.5:1}[3,4,2]
+  %y = permute(%t0) {perm = [0,2,1]} : i8{0.5:1}[3,2,4]
+})",
+           "permute", 0, Values::random},
+          {"permute_as_reshape", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,1,3]) -> (%y) {
+  %y = permute(%x) {perm = [0,2,1]} : i8{0.5:1}[2,3,1]
+})",
+           "reshape", 0, Values::random},
+          {"reshape_of_reshape", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,6]) -> (%y) {
+  %t0 = reshape(%x) {shape = [3,4]} : i8{0.5:1}[3,4]
+  %y = reshape(%t0) {shape = [12]} : i8{0.5:1}[12]
+})",
+           "reshape", 0, Values::random},
           {"reshape_nothing", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %y = reshape(%x) {shape = [2,3]} : f32[2,3]
 })",
@@ -60,7 +78,7 @@ const Cases& movement_cases() {
   %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %y = mul(%c, %t) : f32[2,3,6]
 })",
-           "reshape mul reshape"},
+           "mul reshape"},
           {"sum_of_lines", R"(graph @g {stage = imported} (%x: f32[2,3,6,1], %z: f32[2,3,6,1]) -> (%y) {
   %s = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %t = reshape(%z) {shape = [2,3,6]} : f32[2,3,6]
@@ -103,6 +121,24 @@ const Cases& movement_cases() {
 })"},
           {"permute_nothing", "the axes keep their order", R"(graph @g {stage = imported} (%x: f32[2,2]) -> (%y) {
   %y = permute(%x) {perm = [1,0]} : f32[2,2]
+})"},
+          {"permute_nothing", "the result has the type of x",
+           R"(graph @g {stage = imported} (%x: i8{0.5}[2,2]) -> (%y) {
+  %y = permute(%x) {perm = [0,1], q_scale = [0.25]} : i8{0.25}[2,2]
+})"},
+          {"reshape_of_reshape", "quantized values have one scale",
+           R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {
+  %t0 = reshape(%x) {shape = [2,2,3], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,3]
+  %y = reshape(%t0) {shape = [2,6], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,6]
+})"},
+          {"permute_of_permute", "quantized values have one scale",
+           R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {
+  %t0 = permute(%x) {perm = [1,0], q_scale = [0.5,0.25], q_axis = 1} : i8{0.5,0.25@1}[6,2]
+  %y = permute(%t0) {perm = [1,0], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,6]
+})"},
+          {"permute_as_reshape", "quantized values have one scale",
+           R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,1]) -> (%y) {
+  %y = permute(%x) {perm = [1,0], q_scale = [0.5,0.25], q_axis = 1} : i8{0.5,0.25@1}[1,2]
 })"},
           {"expand_nothing", "the result has the type of x", R"(graph @g {stage = imported} (%x: f32[3]) -> (%y) {
   %y = expand(%x) {shape = [2,3]} : f32[2,3]

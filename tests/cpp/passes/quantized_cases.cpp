@@ -73,6 +73,15 @@ const Cases& quantized_cases() {
   %y = gelu(%x) {q_scale = [0.03125], q_zero = -20} : i8{0.03125:-20}[2,3,4,1]
 })",
            "lookup"},
+          {"function_as_table", R"(graph @g {stage = canonical} (%x: i8{0.0625:-9}[2,3]) -> (%y) {
+  %c = constant() {value = i8[] {-3}, q_scale = [0.5]} : i8{0.5}[]
+  %y = mul(%c, %x) {q_scale = [0.03125], q_zero = -20} : i8{0.03125:-20}[2,3]
+})",
+           "lookup"},
+          {"function_as_table", R"(graph @g {stage = canonical} (%x: i8{0.0625:-9}[2,3]) -> (%y) {
+  %y = identity(%x) {q_scale = [0.03125], q_zero = -20} : i8{0.03125:-20}[2,3]
+})",
+           "lookup"},
       },
       {
           {"rescale_as_depthwise", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
@@ -125,7 +134,8 @@ const Cases& quantized_cases() {
           {"clamp_by_saturation", "lo <= 0 <= hi", R"(graph @g {stage = canonical} (%x: i8{0.5}[2,3]) -> (%y) {
   %y = clamp(%x) {min = 1, max = 6, q_scale = [0.5]} : i8{0.5}[2,3]
 })"},
-          {"function_as_table", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
+          {"function_as_table", "operands and result are i8 with scales, all operands but one being numbers",
+           R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = sigmoid(%x) : f32[2,3]
 })"},
       }};

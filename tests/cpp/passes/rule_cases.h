@@ -42,6 +42,7 @@ const Cases& arithmetic_cases();
 const Cases& convolution_cases();
 const Cases& stride_cases();
 const Cases& pooling_cases();
+const Cases& shape_cases();
 const Cases& merging_cases();
 const Cases& quantized_cases();
 const Cases& conversion_cases();

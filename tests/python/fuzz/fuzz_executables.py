@@ -57,6 +57,11 @@ QUANTIZED = """graph @net {stage = imported} (%x: i8{0.05:-3}[1,4,6,6]) -> (%y) 
   %y = relu(%c) {q_scale = [0.1], q_zero = 2} : i8{0.1:2}[1,4,6,6]
 }
 """
+ROWS = """graph @net {stage = imported} (%x: i8{0.05:-3}[6,8]) -> (%y) {
+  %s = softmax(%x) {q_scale = [0.00390625], q_zero = -128} : i8{0.00390625:-128}[6,8]
+  %y = layer_norm(%s, _, _) {q_scale = [0.03]} : i8{0.03}[6,8]
+}
+"""
 SIZES = "symbols = [n: 1..64 = 4, rounds: 0..9 = 3, m: 0..64 = 4]"
 BODY = "conv2d 2 3 _ {} | relu 5 {} | expand 4 {shape=[2,outer0]} | give 1 6 7"
 FOUND = "count = rounds, sizes = [2,m], outer = [n]"
@@ -101,6 +106,7 @@ def _bases() -> dict[str, bytes]:
         "dynamic npu": image_of(dynamic, target="cpu+relu-mul", shapes=[{"n": 3}, {"n": 4}]),
         "int8": image_of(quantized),
         "int8 npu": image_of(quantized, target="cpu+relu-only"),
+        "rows npu": image_of(ROWS, target="cpu+relu-rows"),
         "loop": image_of(LOOP.replace("WEIGHTS", _listed(9))),
         "loop npu": image_of(LOOP.replace("WEIGHTS", _listed(9)), target="cpu+relu-mul"),
         "states": _with_a_state(image_of(STATE.replace("SQUARE", _listed(64)))),

@@ -179,6 +179,10 @@ def test_reductions(name: str, keep: bool, axes: Sequence[int], same: bool) -> N
 def test_softmax(size: int, beta: float, dtype: str) -> None:
     y = Told([1], dtype, quant=Quant(1 / 256, -128 if dtype == "i8" else 0))
     check("SOFTMAX", [x_of(5, size, dtype=dtype)], options("Softmax", Beta=beta), [y])
+    data = one("SOFTMAX", [x_of(5, size, dtype=dtype)], [y], options("Softmax", Beta=beta))
+    executable, inputs = hetnn.compile(data, "cpu+relu-rows", strategy="take-all"), random_inputs(data)
+    assert executable.report(format="dict")["nodes_on"]["relu-rows"] == 1
+    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
@@ -445,7 +449,7 @@ def network() -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("target", ["cpu", "reference", "cpu+relu-only", "cpu+relu-table"])
+@pytest.mark.parametrize("target", ["cpu", "reference", "cpu+relu-only", "cpu+relu-table", "cpu+relu-rows"])
 def test_a_network_is_litert_s_on_every_device(target: str) -> None:
     data = model_bytes([network()])
     executable = hetnn.compile(data, target)

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hetnn/backends/npu/factors.h"
+
 namespace hetnn::backends::scheduling {
 
 using npu::Instruction;
@@ -139,6 +141,29 @@ Instruction pool(const Layer& l, const Piece& p, const Operands& o) {
                    .zero = zero_of(*l.inputs[0])};
 }
 
+Instruction rows(const Layer& l, int64_t pixels, int64_t channels, const Operands& o, int64_t in, int64_t out) {
+  if (l.node().op().primitive == ops::Primitive::softmax)
+    return npu::Softmax{.dtype = static_cast<int64_t>(l.dtype),
+                        .out_zero = zero_of(*l.output),
+                        .rows = pixels,
+                        .channels = channels,
+                        .in_addr = in,
+                        .in_pitch = o.in.pixel_pitch,
+                        .out_addr = out,
+                        .out_pitch = o.out.pixel_pitch,
+                        .table_addr = o.parameters};
+  return npu::Normalize{.dtype = static_cast<int64_t>(l.dtype),
+                        .out_zero = zero_of(*l.output),
+                        .shift = normal_factors_of(l)->shift,
+                        .rows = pixels,
+                        .channels = channels,
+                        .in_addr = in,
+                        .in_pitch = o.in.pixel_pitch,
+                        .out_addr = out,
+                        .out_pitch = o.out.pixel_pitch,
+                        .factors_addr = o.parameters};
+}
+
 // Pixels one after another; where one of the maps wraps, so many rows at a time.
 std::vector<Instruction> elementwise(const npu::Spec& spec, const Layer& l, const Piece& p, const Operands& o) {
   std::vector<int64_t> cuts = {0, p.rows};
@@ -154,6 +179,10 @@ std::vector<Instruction> elementwise(const npu::Spec& spec, const Layer& l, cons
   for (size_t k = 0; k + 1 < cuts.size(); ++k) {
     const int64_t row = cuts[k], pixels = (cuts[k + 1] - row) * p.columns;
     if (pixels == 0) continue;
+    if (l.form == Form::rows) {
+      out.push_back(rows(l, pixels, p.filters, o, address(o.in, row), address(o.out, row)));
+      continue;
+    }
     if (l.form == Form::unary) {
       out.push_back(npu::Activation{.dtype = static_cast<int64_t>(l.dtype),
                                     .act = static_cast<int64_t>(l.epilogue.act),

@@ -56,6 +56,7 @@ class Expander {
         case Form::pool:
         case Form::pair:
         case Form::unary:
+        case Form::rows:
           pieces();
           break;
         case Form::concat:
@@ -228,6 +229,8 @@ class Expander {
     } else if (l.form == Form::pair) {
       if (l.row && !is_home(*l.row)) load(place(*l.row, 0, 0), {.addr = begin}, 1, 1, l.out.c * l.elem);
       if (quantized) load_bytes(Region::weights, packer_.pair_factors(l), begin + p.begin_second, 3 * kFactorBytes);
+    } else if (l.form == Form::rows) {
+      load_bytes(Region::weights, packer_.rows(l), begin, p.bytes);
     } else {
       load_bytes(Region::weights, packer_.table(l), begin, kTableBytes);
     }

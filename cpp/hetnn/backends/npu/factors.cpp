@@ -35,13 +35,37 @@ std::vector<double> addend_factors_of(const Layer& layer) {
   return combined(layer, *layer.node().output(), *layer.addend(), *layer.epilogue.sum);
 }
 
+SoftmaxTable softmax_table_of(const Layer& layer) {
+  const ir::Node& node = layer.node();
+  return softmax_table(node.input(0)->type().quant->scale(), node.output()->type().quant->scale());
+}
+
+std::optional<NormalFactors> normal_factors_of(const Layer& layer) {
+  const ir::Node& node = layer.node();
+  const auto reals = [&](size_t input, double absent) {
+    std::vector<double> out(static_cast<size_t>(layer.out.c), absent);
+    if (const Tensor* given = input < node.inputs().size() ? node.constant_input(input) : nullptr)
+      std::ranges::copy(given->values<float>(), out.begin());
+    return out;
+  };
+  return normal_factors(reals(1, 1), reals(2, 0), node.real("eps"), node.input(0)->type().quant->scale(),
+                        node.output()->type().quant->scale());
+}
+
 std::string why_no_factors(const Layer& layer) {
   if (layer.dtype != DType::i8) return {};
   const ir::Node& node = layer.node();
+  if (layer.form == Form::rows && node.op().primitive == ops::Primitive::normalize) {
+    if (normal_factors_of(layer)) return {};
+    return text(ir::describe(node), ": rows are of at most ", kMostNormalized,
+                " elements, and weight, bias and eps fit 32 bits at its scales; got ",
+                ops::to_string(node.input(0)->type()), " to ", ops::to_string(node.output()->type()), ".");
+  }
   const bool product = layer.form == Form::product || layer.form == Form::matrices;
   std::vector<double> factors;
   if (product) factors = product_factors_of(layer);
   if (layer.form == Form::pair) factors = pair_factors_of(layer);
+  if (layer.form == Form::rows) factors = {1 / node.output()->type().quant->scale()};
   if (layer.addend()) {
     for (const double factor : addend_factors_of(layer)) factors.push_back(factor);
   }

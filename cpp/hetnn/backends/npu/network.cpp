@@ -7,6 +7,8 @@
 #include "hetnn/backends/npu/factors.h"
 #include "hetnn/backends/npu/rearrange.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/integer_rows.h"
+#include "hetnn/npu/access.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/ops/infer.h"
 
@@ -35,6 +37,9 @@ std::optional<Form> form_of(const ir::Node& node) {
     case Primitive::clamp:
     case Primitive::table:
       return Form::unary;
+    case Primitive::softmax:
+    case Primitive::normalize:
+      return Form::rows;
     case Primitive::largest_pool:
     case Primitive::mean_pool:
       return Form::pool;
@@ -195,9 +200,32 @@ std::string describe_pair(Layer& layer, const Bindings& bindings) {
   return {};
 }
 
+// Each pixel's channels are one row.
+std::string describe_rows(Layer& layer) {
+  const ir::Node& node = layer.node();
+  layer.inputs = {node.input(0)};
+  layer.streams = true;
+  const ops::Type& x = node.input(0)->type();
+  if (x.dtype != DType::i8 || !x.quant)
+    return text(ir::describe(node), ": the NPU computes it of quantized i8; got ", ops::to_string(x), ".");
+  const int rank = x.rank(), channels = rank == 4 ? 1 : rank - 1;
+  const bool normalizes = node.op().primitive == Primitive::normalize;
+  const bool one_axis = normalizes ? rank != 4 && node.integer("axes") == Dim(1)
+                                   : rank > 0 && ops::axis_of(node.call(), node.integer("axis"), rank) == channels;
+  if (!one_axis)
+    return text(ir::describe(node), ": the NPU computes it along the axis that lies innermost, ", channels, " of rank ",
+                rank, "; got ", to_string(x.shape), ".");
+  for (size_t k = 1; normalizes && k < node.inputs().size(); ++k) {
+    if (node.input(k) && (!node.constant_input(k) || node.input(k)->dtype() != DType::f32))
+      return text(ir::describe(node), ": the NPU keeps its weight and bias, constants of f32; got ",
+                  ops::to_string(node.input(k)->type()), ".");
+  }
+  return {};
+}
+
 bool computes(const Layer& layer) {
   return layer.form == Form::product || layer.form == Form::matrices || layer.form == Form::pool ||
-         layer.form == Form::pair || layer.form == Form::unary;
+         layer.form == Form::pair || layer.form == Form::unary || layer.form == Form::rows;
 }
 
 }  // namespace
@@ -218,7 +246,8 @@ Layout layout_of(const ir::Value& value) { return ops::is_feature_map(value.type
 
 bool has_instruction(const ops::OpDef& op, DType dtype) {
   if (op.primitive == Primitive::none) return false;
-  if (op.primitive == Primitive::table) return dtype == DType::i8;
+  if (op.primitive == Primitive::table || op.primitive == Primitive::softmax || op.primitive == Primitive::normalize)
+    return dtype == DType::i8;
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::i8;
 }
 
@@ -251,6 +280,12 @@ int64_t Layer::cycles(const npu::Spec& spec, int64_t rows) const {
       return vector(elems, npu::of_type(spec.vector.elem_cycles, dtype, 1));
     case Form::unary:
       return vector(elems, npu::of_type(spec.vector.act_cycles, dtype, 1));
+    case Form::rows: {
+      const bool shares = node().op().primitive == Primitive::softmax;
+      const double each = (shares ? spec.vector.softmax_cycles : spec.vector.normalize_cycles).value_or(0);
+      return std::max(npu::row_cycles(spec, rows * out.w, out.c, each),
+                      npu::scratchpad_cycles(spec, npu::ContentBytes{moved}));
+    }
     case Form::rearrange:
       return vector(elems, 1);
     case Form::view:
@@ -281,6 +316,10 @@ Parameters Layer::parameters() const {
     kept.bytes = kept.begin_second + (quantized ? kAlignment : 0);
   } else if (form == Form::unary && epilogue.act == npu::Act::table) {
     kept.bytes = kTableBytes;
+  } else if (form == Form::rows) {
+    kept.bytes = aligned(node().op().primitive == Primitive::softmax
+                             ? static_cast<int64_t>(sizeof(SoftmaxTable))
+                             : out.c * static_cast<int64_t>(sizeof(NormalFactor)) + npu::kNormalEpsBytes);
   }
   return kept;
 }
@@ -345,6 +384,9 @@ std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const
         why = why_other_scale(node);
         layer.epilogue = *activation_of(node);
       }
+      break;
+    case Form::rows:
+      why = describe_rows(layer);
       break;
     default:
       why = why_other_scale(node);

@@ -46,6 +46,7 @@ enum class Form : uint8_t {
   pool,      // windows
   pair,      // two maps, or a map and a value a channel, element by element
   unary,     // an activation or a table
+  rows,      // a softmax or a normalization of the channels of each pixel
   view,      // nothing to do: the result lies where its operands lie
   concat,    // copies
   slice,
@@ -53,7 +54,7 @@ enum class Form : uint8_t {
 };
 
 /// What a layer keeps beside its maps, in one buffer: weights, biases and factors between scales; of pairs a row and
-/// factors; a table.
+/// factors; a table; what rows are computed with.
 struct Parameters {
   int64_t begin_second = 0, begin_third = 0;  // biases or factors; factors
   int64_t bytes = 0;

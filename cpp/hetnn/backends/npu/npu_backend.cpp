@@ -67,9 +67,11 @@ class NpuBackend final : public Backend {
   target::Support support(const ir::Node& node) const override {
     const Bindings bindings = target::trial_bindings(node);
     target::Support out = target::check_limits(node, "npu", name(), table_, bindings);
-    // A rounding that a model states is kept on every device; one scale in and out needs none.
+    // A rounding that a model states is kept on every device; one scale in and out needs none, and rows have one way.
     const auto stated = node.attrs().find(ops::kQuantRounding);
     const auto scales = [&] {
+      const ops::Primitive computed = node.op().primitive;
+      if (computed == ops::Primitive::softmax || computed == ops::Primitive::normalize) return false;
       return node.inputs().size() > 1 || node.input(0)->type().quant != node.output()->type().quant;
     };
     if (stated != node.attrs().end() && scales()) {

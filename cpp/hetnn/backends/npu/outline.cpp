@@ -37,8 +37,9 @@ class Outline {
   }
 
   void put_layer(const Layer& layer) {
-    put(layer.form, layer.dtype, layer.streams, layer.op ? static_cast<int>(*layer.op) : -1, layer.epilogue.act,
-        layer.row != nullptr, layer.inputs.size());
+    put(layer.form, layer.form == Form::rows ? layer.node().op().primitive : ops::Primitive::none, layer.dtype,
+        layer.streams, layer.op ? static_cast<int>(*layer.op) : -1, layer.epilogue.act, layer.row != nullptr,
+        layer.inputs.size());
     for (const ir::Value* input : layer.inputs) put_value(*input);
     put_value(*layer.output);
     put_map(layer.in);

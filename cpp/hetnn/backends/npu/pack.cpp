@@ -124,6 +124,26 @@ int64_t Packer::pair_factors(const Layer& layer) { return factors(layer, pair_fa
 
 int64_t Packer::addend_factors(const Layer& layer) { return factors(layer, addend_factors_of(layer)); }
 
+int64_t Packer::rows(const Layer& layer) {
+  if (!keep_) return 0;
+  std::vector<int32_t> words;
+  const auto put = [&](const auto& figures) {
+    const size_t begin = words.size();
+    words.resize(begin + sizeof figures / sizeof(int32_t));
+    std::memcpy(words.data() + begin, &figures, sizeof figures);
+  };
+  if (layer.node().op().primitive == ops::Primitive::softmax) {
+    put(softmax_table_of(layer));
+  } else {
+    const NormalFactors factors = *normal_factors_of(layer);
+    for (const NormalFactor& channel : factors.channels) put(channel);
+    put(factors.eps);
+  }
+  words.resize(static_cast<size_t>(layer.parameters().bytes) / sizeof(int32_t));
+  const auto count = static_cast<int64_t>(words.size());
+  return keep(Tensor::of<int32_t>({count}, words));
+}
+
 int64_t Packer::table(const Layer& layer) { return keep(layer.node().tensor("table")); }
 
 }  // namespace hetnn::backends::scheduling

@@ -33,6 +33,8 @@ class Packer {
   /// Of a product's result, its addend and their sum.
   int64_t addend_factors(const Layer& layer);
   int64_t table(const Layer& layer);
+  /// Of rows: exponentials, or weights and biases.
+  int64_t rows(const Layer& layer);
 
  private:
   int64_t keep(const Tensor& tensor) { return keep_ ? keep_(tensor) : 0; }

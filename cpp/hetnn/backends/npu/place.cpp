@@ -276,7 +276,8 @@ std::vector<Buffer> buffers_of(const Network& network, const std::vector<Home>& 
     }
     case Form::pool:
     case Form::pair:
-    case Form::unary: {
+    case Form::unary:
+    case Form::rows: {
       add(Use::parameters, at, layer.parameters().bytes, 1);
       const bool windowed = layer.form == Form::pool;
       const int64_t rows = windowed ? layer.window[0].most_elements(t.rows, layer.in.h) : t.rows;
@@ -367,6 +368,9 @@ std::string why_no_group(const Network& network, const Group& group) {
       break;
     case Form::pool:
       if (t.columns != last.out.w) return of_layer(text("takes its ", last.out.w, " columns at once."));
+      break;
+    case Form::rows:
+      if (t.channels != last.out.c) return of_layer(text("takes its ", last.out.c, " channels at once."));
       break;
     case Form::concat:
     case Form::slice:

@@ -376,6 +376,7 @@ class Search {
       case Form::pool:
       case Form::pair:
       case Form::unary:
+      case Form::rows:
         return pieces(group, homes_, budget, needed_bytes);
       default:
         return moves(group, homes_, budget, needed_bytes);

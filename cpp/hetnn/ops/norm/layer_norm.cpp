@@ -48,6 +48,7 @@ OpDef define_layer_norm() {
       .attrs = {{"axes", AttrKind::integer, Dim(1), "how many axes at the end are normalized together"},
                 {"eps", AttrKind::real, 1e-5, "added to the variance"}},
       .traits = static_cast<uint32_t>(Trait::wide),
+      .primitive = Primitive::normalize,
       .torch = {},
       .onnx = {"LayerNormalization"},
       .infer = infer,

@@ -19,6 +19,7 @@ OpDef define_softmax() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"axis", AttrKind::integer, Dim(-1), "the axis; negative counts from the back"}},
           .traits = static_cast<uint32_t>(Trait::wide),
+          .primitive = Primitive::softmax,
           .torch = {},
           .onnx = {{"Softmax", 13, "x axis"}},
           .infer = infer_exponentials,

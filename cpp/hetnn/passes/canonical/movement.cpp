@@ -16,14 +16,23 @@ bool keeps_type(const Match& m) { return m.value("x")->type() == m.root()->outpu
 constexpr Guard kKeepsType = {"the result has the type of x", keeps_type};
 ir::Value* keep_x(const Match& m, Build&) { return m.value("x"); }
 
-Rule nothing(std::string_view name, std::string_view equation, Pattern pattern, std::vector<Guard> guards) {
+Rule nothing(std::string_view name, std::string_view equation, Pattern pattern, std::vector<Guard> guards,
+             bool quantized = false) {
   return {.name = name,
           .equation = equation,
           .pattern = std::move(pattern),
           .guards = std::move(guards),
           .exactness = kBits,
-          .rewrite = keep_x};
+          .rewrite = keep_x,
+          .quantized = quantized};
 }
+
+// Scales along an axis would move with it.
+bool has_one_scale(const Match& m) {
+  const auto& quant = m.root()->output()->type().quant;
+  return !quant || quant->per_tensor();
+}
+constexpr Guard kOneScale = {"quantized values have one scale", has_one_scale};
 
 // The axes of x in the order of the result, counted from the front.
 std::vector<size_t> order_of(const ir::Node& permute) {
@@ -56,23 +65,26 @@ Rule reshape_of_view() {
       .name = "reshape_of_reshape",
       .equation = "reshape(reshape(x)) = reshape(x)",
       .pattern = op("reshape", {op("reshape", {any("x")})}),
-      .guards = {},
+      .guards = {kOneScale},
       .exactness = kBits,
-      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); },
+      .quantized = true};
 }
 
 Rule permute_of_permute() {
   return {.name = "permute_of_permute",
           .equation = "permute(permute(x; p); q) = permute(x; p[q])",
           .pattern = op("permute", {op("permute", {any("x")}, "inner")}),
-          .guards = {},
+          .guards = {kOneScale},
           .exactness = kBits,
-          .rewrite = [](const Match& m, Build& build) {
-            const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
-            std::vector<size_t> order(outer.size());
-            std::transform(outer.begin(), outer.end(), order.begin(), [&](size_t axis) { return inner[axis]; });
-            return build.op("permute", {m.value("x")}, {{"perm", as_dims(order)}});
-          }};
+          .rewrite =
+              [](const Match& m, Build& build) {
+                const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
+                std::vector<size_t> order(outer.size());
+                std::transform(outer.begin(), outer.end(), order.begin(), [&](size_t axis) { return inner[axis]; });
+                return build.op("permute", {m.value("x")}, {{"perm", as_dims(order)}});
+              },
+          .quantized = true};
 }
 
 Rule permute_as_reshape() {
@@ -80,9 +92,10 @@ Rule permute_as_reshape() {
       .name = "permute_as_reshape",
       .equation = "permute(x) = reshape(x), where only axes of size 1 change places",
       .pattern = op("permute", {any("x")}),
-      .guards = {{"the axes longer than 1 keep their order", moves_only_ones}},
+      .guards = {{"the axes longer than 1 keep their order", moves_only_ones}, kOneScale},
       .exactness = kBits,
-      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); }};
+      .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); },
+      .quantized = true};
 }
 
 // A line of pixels whose axis of size 1 is left out: what a convolution along one axis ends with.
@@ -246,9 +259,9 @@ const RuleSet& movement() {
       "movement",
       "Movements that do nothing, movements that follow one another, and axes that may be joined.",
       {nothing("identity_nothing", "identity(x) = x", op("identity", {any("x")}), {}),
-       nothing("reshape_nothing", "reshape(x) = x", op("reshape", {any("x")}), {kKeepsType}),
+       nothing("reshape_nothing", "reshape(x) = x", op("reshape", {any("x")}), {kKeepsType}, true),
        nothing("permute_nothing", "permute(x) = x", op("permute", {any("x")}),
-               {{"the axes keep their order", keeps_order}}),
+               {{"the axes keep their order", keeps_order}, kKeepsType}, true),
        nothing("expand_nothing", "expand(x) = x", op("expand", {any("x")}), {kKeepsType}),
        nothing("cast_nothing", "cast(x) = x", op("cast", {any("x")}), {kKeepsType}),
        nothing("slice_nothing", "x[:] = x", op("slice", {any("x")}), {{"the step is 1", step_is_one}, kKeepsType}),

@@ -6,6 +6,7 @@
 
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/integer_layers.h"
+#include "hetnn/passes/tables.h"
 
 namespace hetnn::passes::canonical {
 namespace {
@@ -51,7 +52,7 @@ ir::Value* bias_of(const ir::Node& layer, Build& build) {
 bool is_between_conversions(const Match& m) {
   const ir::Node* layer = layer_of(m);
   if (!layer || !computes(*layer)) return false;
-  const size_t operands = layer->inputs().size() - (has_bias(*layer) ? 1 : 0);
+  const size_t operands = operands_of(*layer);
   const DType result = m.root()->output()->dtype();
   // Weights of i16 activations are i8.
   const auto fits = [&](const ir::Value& integers) {
@@ -63,6 +64,10 @@ bool is_between_conversions(const Match& m) {
     const ir::Value* integers = integers_of(layer->input(k));
     if (layer->input(k) && (!integers || !fits(*integers))) return false;
   }
+  for (size_t k = operands; !has_bias(*layer) && k < layer->inputs().size(); ++k) {
+    const ir::Value* source = integers_of(layer->input(k)) ? integers_of(layer->input(k)) : layer->input(k);
+    if (source && !(source->producer() && source->producer()->is_constant())) return false;
+  }
   return operands > 0 && layer->input(0) && integers_of(layer->input(0))->dtype() == result;
 }
 
@@ -73,13 +78,17 @@ Rule layer() {
               "the sums",
           .pattern = op("quantize", {any("y")}),
           .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and "
-                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights",
+                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights; weights and "
+                      "biases of normalizations are constants",
                       is_between_conversions}},
           .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             const ir::Node& layer = *layer_of(m);
             std::vector<ir::Value*> inputs;
-            for (ir::Value* input : layer.inputs()) inputs.push_back(input ? integers_of(input) : nullptr);
+            for (size_t k = 0; k < layer.inputs().size(); ++k) {
+              ir::Value* input = layer.input(k);
+              inputs.push_back(input && k < operands_of(layer) ? integers_of(input) : input);
+            }
             if (has_bias(layer)) {
               inputs[2] = bias_of(layer, build);
               if (!inputs[2]) return nullptr;
@@ -241,6 +250,89 @@ Rule written_out() {
           .quantized = true};
 }
 
+Rule never_nan() {
+  return {.name = "integers_are_no_nan",
+          .equation = "isnan(dequantize(x)) ? c : dequantize(x) = dequantize(x)",
+          .pattern = op("where", {op("ne", {any("x"), any("x")}), any("c"), any("x")}),
+          .guards = {kShapedLikeX,
+                     {"x stands for integers", [](const Match& m) { return integers_of(m.value("x")) != nullptr; }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build&) { return m.value("x"); },
+          .quantized = true};
+}
+
+// Its reshape or permutation, which nobody else reads; null where it is something else.
+const ir::Node* moved_argument_of(const ir::Node& node) {
+  const ir::Value* x = argument_of(node);
+  const ir::Node* movement = x ? x->producer() : nullptr;
+  const bool moves = movement && (movement->op().name == "reshape" || movement->op().name == "permute");
+  const bool counts = moves && movement->input(0)->rank() > 0 && x->uses().size() == 1;
+  return counts && x->type().quant && x->type().quant->per_tensor() ? movement : nullptr;
+}
+
+std::vector<std::string_view> elementwise() {
+  std::vector<std::string_view> out;
+  for (const ops::OpDef* def : ops::OpTable::global().all()) {
+    if (def->has(ops::Trait::elementwise)) out.push_back(def->name);
+  }
+  return out;
+}
+
+Rule function_before_movement() {
+  return {.name = "function_before_movement",
+          .equation = "f(reshape(x)) = reshape(f(x)) on integers, permutations likewise",
+          .pattern = one_of(elementwise()),
+          .guards = {{"f is a function of one value, other operands being numbers; nothing else reads what is moved",
+                      [](const Match& m) {
+                        return m.root()->output()->type().quant && moved_argument_of(*m.root()) != nullptr;
+                      }}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            const ir::Node& movement = *moved_argument_of(*m.root());
+            if (build.graph().is_output(movement.output())) return nullptr;
+            std::vector<ir::Value*> inputs = m.root()->inputs();
+            // Numbers of a rank above that of x would give the result theirs.
+            for (ir::Value*& input : inputs)
+              input = input == movement.output()                  ? movement.input(0)
+                      : input->rank() > movement.input(0)->rank() ? build.reshape(input, {1})
+                                                                  : input;
+            ops::Attrs attrs = movement.attrs();
+            for (std::string_view name : ops::kQuantAttrs) attrs.erase(std::string(name));
+            return build.op(movement.op().name, {build.like(*m.root(), inputs)}, std::move(attrs));
+          },
+          .quantized = true};
+}
+
+// With a node that reads two of its values, and one that accelerators may lack.
+bool is_composed(const Composition& found) {
+  const auto joins = [](const ir::Node* node) { return argument_of(*node) == nullptr; };
+  const auto has_no_layer = [](const ir::Node* node) { return node->op().primitive == ops::Primitive::none; };
+  return std::ranges::any_of(found.nodes, joins) && std::ranges::any_of(found.nodes, has_no_layer);
+}
+
+Rule composed() {
+  return {
+      .name = "functions_as_table",
+      .equation = "f(x, g(x), ...) = table[q + 128], of each integer q of x what f and g make of it, step by step",
+      .pattern = one_of(elementwise()),
+      .guards = {{"all values are i8 with a scale; f, g, ... are elementwise, other operands being numbers; what is "
+                  "between is read by nothing else; some node reads two of the values, and some is no layer that "
+                  "accelerators have",
+                  [](const Match& m) {
+                    const ir::Value& y = *m.root()->output();
+                    return y.dtype() == DType::i8 && y.type().quant.has_value();
+                  }}},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+        const Composition found = composition_of(build.graph(), *m.root());
+        if (!is_composed(found)) return nullptr;
+        ops::Attrs attrs = ops::quant_attrs(result_of(m));
+        attrs.emplace("table", table_of(found.nodes, *found.argument));
+        return build.op("lookup", {found.argument}, std::move(attrs));
+      },
+      .quantized = true};
+}
+
 Rule there_and_back() {
   return {.name = "quantize_of_dequantize",
           .equation = "quantize(dequantize(x)) = x at the scale of the result",
@@ -365,11 +457,11 @@ Rule linear_with_bias() {
 }  // namespace
 
 const RuleSet& quantized() {
-  static const RuleSet set = {
-      "quantized",
-      "Conversions around layers become the types of their values.",
-      {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
-       linear_with_bias(), there_and_back(), bounded(), moved(), mean(), layer()}};
+  static const RuleSet set = {"quantized",
+                              "Conversions around layers become the types of their values.",
+                              {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(),
+                               linear_from_product(), linear_with_bias(), never_nan(), there_and_back(), bounded(),
+                               moved(), mean(), layer(), function_before_movement(), composed()}};
   return set;
 }
 

@@ -55,7 +55,7 @@ bool channels_are_fixed(const Match& m) {
 
 const std::vector<const RuleSet*>& rule_sets() {
   static const std::vector<const RuleSet*> sets = {&prelu(),   &piecewise(), &arithmetic(), &convolutions(),
-                                                   &strides(), &pooling(),   &quantized()};
+                                                   &strides(), &pooling(),   &shapes(),     &quantized()};
   return sets;
 }
 

@@ -52,11 +52,47 @@ Rule depthwise_into_producer() {
           }};
 }
 
+// What a permutation between two reshapes does to axes of one element is done by the reshapes.
+Rule permute_without_ones() {
+  return {.name = "permute_without_ones",
+          .equation = "reshape(permute(reshape(x))) = the same with axes of one element left out between",
+          .pattern = op("reshape", {exclusive(op("permute", {op("reshape", {any("x")}, "seen")}, "moved"))}),
+          .guards = {{"an axis that is permuted has one element",
+                      [](const Match& m) { return std::ranges::count(m.value("seen")->shape(), Dim(1)) > 0; }},
+                     {"quantized values have one scale",
+                      [](const Match& m) {
+                        const auto& quant = m.value("x")->type().quant;
+                        return !quant || quant->per_tensor();
+                      }}},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                const Shape& seen = m.value("seen")->shape();
+                const auto rank = static_cast<int64_t>(seen.size());
+                // Where an axis goes that is left, and the axes that are left in their new order.
+                std::vector<int64_t> place(seen.size());
+                Shape shape;
+                for (size_t k = 0; k < seen.size(); ++k) {
+                  place[k] = static_cast<int64_t>(shape.size());
+                  if (seen[k] != Dim(1)) shape.push_back(seen[k]);
+                }
+                std::vector<Dim> perm;
+                for (const Dim& axis : m.node("moved")->integers("perm")) {
+                  const auto at = static_cast<size_t>((axis.value() + rank) % rank);
+                  if (seen[at] != Dim(1)) perm.emplace_back(place[at]);
+                }
+                ir::Value* x = build.op("permute", {build.reshape(m.value("x"), shape)}, {{"perm", perm}});
+                return build.reshape(x, m.root()->output()->shape());
+              },
+          .quantized = true};
+}
+
 }  // namespace
 
 const RuleSet& merging() {
-  static const RuleSet set = {
-      "merging", "Neighbours in one, after everything is legal, where that is cheaper.", {depthwise_into_producer()}};
+  static const RuleSet set = {"merging",
+                              "Neighbours in one, after everything is legal, where that is cheaper.",
+                              {depthwise_into_producer(), permute_without_ones()}};
   return set;
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hetnn/ir/interpret.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/tables.h"
 
 namespace hetnn::passes::legal {
 namespace {
@@ -229,36 +229,38 @@ Rule clamp() {
           .quantized = true};
 }
 
-// Elementwise operators of one operand.
-std::vector<std::string_view> functions_of_one() {
+// Elementwise operators that compute on reals, and changes of scale.
+std::vector<std::string_view> functions() {
   constexpr uint32_t kOther = ops::Trait::conversion | ops::Trait::integral | ops::Trait::movement;
-  std::vector<std::string_view> out;
+  std::vector<std::string_view> out = {ops::kIdentity};
   for (const ops::OpDef* op : ops::OpTable::global().all()) {
-    if (op->has(ops::Trait::elementwise) && op->inputs.size() == 1 && !op->inputs[0].variadic &&
-        (op->traits & kOther) == 0)
-      out.push_back(op->name);
+    if (op->has(ops::Trait::elementwise) && (op->traits & kOther) == 0) out.push_back(op->name);
   }
   return out;
 }
 
+ir::Value* argument(const Match& m) {
+  const ir::Node& root = *m.root();
+  return root.op().name == ops::kIdentity ? root.input(0) : argument_of(root);
+}
+
 Rule table() {
   return {.name = "function_as_table",
-          .equation = "f(x) = table[q + 128] with table[q + 128] = f(s (q - z)) at the scale of y",
-          .pattern = one_of(functions_of_one(), {any("x")}),
-          .guards = {kQuantized},
+          .equation = "f(x) = table[q + 128] with table[q + 128] = f(s (q - z)) at the scale of y; also f(x, c)",
+          .pattern = one_of(functions()),
+          .guards = {{"operands and result are i8 with scales, all operands but one being numbers",
+                      [](const Match& m) {
+                        const ir::Node& root = *m.root();
+                        const bool quantized = is_i8(root.output()) && std::ranges::all_of(root.inputs(), is_i8);
+                        return quantized && argument(m) && quant_of(*argument(m)).per_tensor();
+                      }}},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
-                ir::Graph graph("table");
-                ir::Rewriter rewriter(graph);
-                std::vector<int8_t> all;
-                for (int32_t q = kLowest; q <= kHighest; ++q) all.push_back(static_cast<int8_t>(q));
-                ir::Value* x = rewriter.add_input("x", {DType::i8, {256}, quant_of(*m.value("x"))});
-                rewriter.add_output(rewriter.add(m.root()->op().name, {x}, m.root()->attrs()));
-                const std::vector<Tensor> inputs = {Tensor::of({256}, all)};
+                const ir::Node* const alone[] = {m.root()};
                 ops::Attrs attrs = ops::quant_attrs(result_of(m));
-                attrs.emplace("table", ir::interpret(graph, inputs).front());
-                return build.op("lookup", {m.value("x")}, std::move(attrs));
+                attrs.emplace("table", table_of(alone, *argument(m)));
+                return build.op("lookup", {argument(m)}, std::move(attrs));
               },
           .quantized = true};
 }

@@ -25,6 +25,9 @@ const RuleSet& strides();
 /// Pooling and means by each other and by convolutions.
 const RuleSet& pooling();
 
+/// Products, rows and repeated operands under shapes of fewer axes.
+const RuleSet& shapes();
+
 /// What holds for i8 alone: other scales, branches at scales of their own, tables.
 const RuleSet& quantized();
 

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from hetnn.importers.tflite.fixed_point import Array, high_product, multiplier_of, shifted_right
+from hetnn.importers.tflite.fixed_point import multiplier_of
+from hetnn.importers.tflite.integers import plain_type
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, are_typed, rule
 from hetnn.importers.tflite.rules.integer_nodes import on
 from hetnn.importers.tflite.rules.tables import between, interpolated
-
-_ONE = (1 << 31) - 1
-# Of e^-(2^k), k from -2 on, as fractions of 31 bits.
-_POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
-# Integer bits of the differences and of the sums.
-_OF_DIFFERENCE, _OF_SUM = 5, 12
-# 48 / 17 and -32 / 17 with 29 bits behind the point: where the search for a reciprocal begins.
-_FIRST, _SLOPE = 1515870810, -1010580540
 
 
 def _takes_integers(call: Call) -> bool:
@@ -36,38 +28,14 @@ def _softmax(call: Call) -> Any:
     return call.create("softmax", [x], axis=-1)
 
 
-def exponentials(beta: float, scale: float) -> Array:
-    """e^(beta scale d) for d from -255 to 0 as fractions of 31 bits, as gemmlowp has it; 0 where d is too small."""
-    factor, shift = multiplier_of(min(float(np.float32(beta)) * scale * (1 << (31 - _OF_DIFFERENCE)), 2.0**31 - 1))
-    differences = np.arange(-255, 1, dtype=np.int64)
-    least = -math.floor(((1 << _OF_DIFFERENCE) - 1) * (1 << (31 - _OF_DIFFERENCE)) / 2.0**shift)
-    # With 26 bits behind the point: a quarter's rest by a series around -1/8, the quarters by powers.
-    a = high_product(differences << max(shift, 0), factor)
-    rest = (a & ((1 << 24) - 1)) - (1 << 24)
-    x = (rest << _OF_DIFFERENCE) + (1 << 28)
-    x2 = high_product(x, x)
-    cubes = high_product(shifted_right(high_product(x2, x2), 2) + high_product(x2, x), 715827883)
-    start = 1895147668
-    found = start + high_product(x + shifted_right(cubes + x2, 1), start)
-    for k, power in enumerate(_POWERS):
-        found = np.where((rest - a) >> (24 + k) & 1, high_product(found, power), found)
-    return np.where(differences >= least, np.where(a == 0, _ONE, found), 0)
-
-
 def _of_integers(call: Call, beta: float) -> Any:
-    """By a table of exponentials; their sum's reciprocal is searched in four steps, as gemmlowp does."""
-    x, quant = nodes.steps(call, call[0], 0), call.held_quant(0)
-    most = call.create("reduce_max", [x], axes=[-1], keepdim=True)
-    table = call.constant(exponentials(beta, quant["q_scale"][0]), "i64")
-    places = on(call, "add", call.create("sub", [x, most]), 255)
-    powers = call.create("gather", [table, places], axis=0, from_end=False)
-    total = call.create("sum", [nodes.shifted_right(call, powers, _OF_SUM)], axes=[-1], keepdim=True)
-    inverse, spare = _reciprocal(call, total)
-    # 31 bits behind the point and those of the sum, of which 8 stay.
-    bits = on(call, "add", call.create("neg", [spare]), _OF_SUM + 31 - 8)
-    halves = call.create("gather", [_twos(call), on(call, "sub", bits, 1)], axis=0, from_end=False)
-    scaled = call.create("add", [nodes.high_product(call, powers, inverse), halves])
-    return nodes.result_of(call, call.create("shift_right", [scaled, bits]))
+    """One node, which the core computes as LiteRT's reference kernel does; beta is part of what x stands for."""
+    x = call[0]
+    if beta != 1:
+        quant = call.held_quant(0)
+        scales = [float(np.float32(beta)) * scale for scale in quant["q_scale"]]
+        x = call.create("bitcast", [x], to=plain_type(call.tensor(0)), **{**quant, "q_scale": scales})
+    return call.create("softmax", [x], axis=-1, **call.q())
 
 
 def _of_wide_integers(call: Call, beta: float) -> Any:
@@ -102,16 +70,3 @@ def _spare(call: Call, total: Any) -> Any:
     reached = call.create("ge", [total, call.constant(np.left_shift(1, np.arange(32)), "i64")])
     length = call.create("sum", [call.cast(reached, "i64")], axes=[-1], keepdim=True)
     return on(call, "add", call.create("neg", [length]), 32)
-
-
-def _reciprocal(call: Call, total: Any) -> tuple[Any, Any]:
-    """1 / (1 + a) in fractions of 31 bits, 1 + a being the sum moved up to bit 31, and by how many bits it was."""
-    spare = _spare(call, total)
-    up = call.create("gather", [_twos(call), spare], axis=0, from_end=False)
-    moved = on(call, "sub", call.create("mul", [total, up]), 1 << 31)
-    half = on(call, "shift_right", on(call, "add", moved, _ONE + 1), 1)
-    x = on(call, "add", nodes.high_product(call, half, _SLOPE), _FIRST)
-    for _ in range(3):
-        error = on(call, "add", call.create("neg", [nodes.high_product(call, half, x)]), 1 << 29)
-        x = call.create("add", [x, on(call, "mul", nodes.high_product(call, x, error), 4)])
-    return on(call, "mul", x, 2), spare

@@ -40,7 +40,8 @@ std::string resampling_fault(const Resampling& how) {
          fault("places", how.places,
                {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
                 "tf_half_pixel_for_nn", "tf_crop_and_resize"}) +
-         fault("rounding", how.rounding, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) +
+         fault("rounding", how.rounding,
+               {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "ceil_to_shrink"}) +
          fault("policy", how.policy, {"stretch", "not_larger", "not_smaller"});
 }
 
@@ -53,6 +54,7 @@ ResampledEntry resampled_entry(const Resampling& how, const ResampledAxis& axis,
   if (how.mode == "nearest") {
     const bool next = ratio == 1 || (how.rounding == "round_prefer_floor"  ? ratio > 0.5
                                      : how.rounding == "round_prefer_ceil" ? ratio >= 0.5
+                                     : how.rounding == "ceil_to_shrink"    ? axis.scale < 1
                                                                            : how.rounding == "ceil");
     return {before + (next ? 1 : 0), {1.0}};
   }

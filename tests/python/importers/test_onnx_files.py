@@ -65,6 +65,30 @@ def test_an_overload_that_is_not_there_is_told() -> None:
         hetnn.compile(model)
 
 
+def test_what_a_function_is_told_it_tells_the_functions_that_it_calls() -> None:
+    """By its own attribute of another name, which may be absent, as inner ones are then."""
+
+    def told(node: onnx.NodeProto, name: str, outer: str) -> onnx.NodeProto:
+        node.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=outer, type=onnx.AttributeProto.FLOAT))
+        return node
+
+    def function(name: str, node: onnx.NodeProto, attribute: str) -> onnx.FunctionProto:
+        opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+        return helper.make_function("own", name, ["v"], ["o"], [node], opsets, [attribute])
+
+    inner = told(helper.make_node("LeakyRelu", ["v"], ["o"]), "alpha", "slope")
+    outer = told(helper.make_node("Inner", ["v"], ["o"], domain="own"), "slope", "steepness")
+    functions = [function("Inner", inner, "slope"), function("Outer", outer, "steepness")]
+    nodes = [
+        helper.make_node("Outer", ["x"], ["a"], domain="own", steepness=0.25),
+        helper.make_node("Outer", ["x"], ["b"], domain="own"),
+    ]
+    model = file_of(nodes, [value("x", "n")], ["a", "b"], functions=functions, opsets={"": 18, "own": 1})
+    x = f32(7)
+    for given, slope in zip(hetnn.compile(model)(x), [0.25, 0.01], strict=True):
+        np.testing.assert_allclose(given, np.where(x > 0, x, x * np.float32(slope)))
+
+
 # Sizes
 
 

@@ -230,6 +230,11 @@ PLACES: list[tuple[dict[str, Any], tuple[int, ...]]] = [
     ({"kernel_shape": [3], "pads": [0, 2]}, (7,)),
     ({"kernel_shape": [2, 2], "storage_order": 1, "pads": [1, 0, 0, 0]}, (5, 6)),
     ({"kernel_shape": [2, 2, 2], "storage_order": 1}, (3, 4, 5)),
+    # A window that would begin in the padding behind is none.
+    ({"kernel_shape": [3, 2], "strides": [2, 3], "pads": [1, 0, 0, 1], "ceil_mode": 1}, (7, 6)),
+    ({"kernel_shape": [1], "strides": [3], "auto_pad": "SAME_UPPER", "ceil_mode": 1}, (8,)),
+    ({"kernel_shape": [3], "pads": [2, 2]}, (5,)),
+    ({"kernel_shape": [3], "strides": [2], "pads": [1, 2], "ceil_mode": 1}, (6,)),
 ]
 
 
@@ -355,3 +360,24 @@ def test_constant_places_along_an_open_axis_are_told_when_running() -> None:
     np.testing.assert_array_equal(exe(x), x[[3, 0]])
     with pytest.raises(hetnn.InvalidModel, match="index -5 is outside an axis of 4"):
         exe(x[:4])
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("scales", [[1, 1, 2, 0.6], [1, 1, 0.5, 0.5], [1, 1, 1.5, 3], [1, 1, 2, 2]], ids=str)
+@pytest.mark.parametrize("shape", [[1, 2, 5, 7], ["n", 2, "h", "w"]], ids=["known", "open"])
+def test_images_resized_as_before_operator_set_11(mode: str, scales: list[float], shape: list[Any]) -> None:
+    """An axis that shrinks takes the entries behind, one that grows those before."""
+    node = helper.make_node("Resize", ["x", "scales"], ["y"], mode=mode)
+    model = model_of([node], {"x": (FLOAT, shape)}, {"y": FLOAT}, opset=10, scales=np.array(scales, np.float32))
+    agrees(model, x=f32(1, 2, 5, 7))
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+@pytest.mark.parametrize("sizes", [["a", "b", "c"], [2, 0, 3]], ids=["open", "none"])
+def test_a_hardmax_of_nothing_marks_nothing(opset: int, sizes: list[Any]) -> None:
+    node = helper.make_node("Hardmax", ["x"], ["y"], axis=1)
+    model = model_of([node], {"x": (FLOAT, sizes)}, {"y": FLOAT}, opset=opset)
+    agrees(model, x=f32(2, 0, 3))
+    if sizes[1] == "b":
+        agrees(model, x=f32(2, 3, 3))
+        agrees(model, x=np.full((1, 2, 2), -np.inf, np.float32))

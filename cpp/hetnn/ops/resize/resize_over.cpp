@@ -143,7 +143,8 @@ OpDef define_resize_over() {
                      "pytorch_half_pixel, align_corners, "
                      "asymmetric, tf_half_pixel_for_nn or tf_crop_and_resize"},
                     {"rounding", AttrKind::string, std::string("round_prefer_floor"),
-                     "of nearest: round_prefer_floor, round_prefer_ceil, floor or ceil"},
+                     "of nearest: round_prefer_floor, round_prefer_ceil, floor, ceil, or ceil_to_shrink: ceil where an "
+                     "axis shrinks, else floor"},
                     {"antialias", AttrKind::boolean, false, "whether smaller results read wider windows"},
                     {"cubic_coefficient", AttrKind::real, -0.75, "of the cubic weights"},
                     {"exclude_outside", AttrKind::boolean, false, "whether what lies outside has no weight"},

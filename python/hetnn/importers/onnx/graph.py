@@ -429,21 +429,20 @@ class _Importer:
         return schema, opset if schema is None else max(opset, schema.since_version)
 
     def _outputs(self, node: onnx.NodeProto, name: str, inputs: list[Any], scope: _Scope) -> list[Any]:
+        told = {
+            attr.name: scope.attrs[attr.ref_attr_name] if attr.ref_attr_name else attr
+            for attr in node.attribute
+            if not attr.ref_attr_name or attr.ref_attr_name in scope.attrs
+        }
         function = self._functions.get(called_by(node))
         if function is not None:
-            return self._open(function, node, inputs, scope, whole=scope.whole)
+            return self._open(function, with_attributes(node, told), inputs, scope, whole=scope.whole)
         if node.overload:
             raise InvalidModel(f"the model has no function of that name and the overload '{node.overload}'")
         schema, opset = self._standard(node, scope)
         if schema is None:
             raise Unsupported(REFUSED.get((node.domain, node.op_type), ""))
-        attrs = {attr.name: attr for attr in node.attribute}
-        attrs = {
-            key: attr if not attr.ref_attr_name else scope.attrs[attr.ref_attr_name]
-            for key, attr in attrs.items()
-            if not attr.ref_attr_name or attr.ref_attr_name in scope.attrs
-        }
-        attrs = {**presets_of(schema), **attrs}
+        attrs = {**presets_of(schema), **told}
         if not scope.whole and not scope.attrs:
             check_node(node, {**scope.opsets, "" if node.domain == "ai.onnx" else node.domain: opset})
         check_attributes(node, schema, attrs)
@@ -452,9 +451,9 @@ class _Importer:
             if row is None and rule is None and not has_body(schema):
                 raise Unsupported("")
             return [self._missing] * len(node.output)
-        told = {key: value_of(attr) for key, attr in attrs.items()}
         inline = partial(self._inline, scope)
-        call = Call(self, node, schema.since_version, inputs, told, scope.shapes, inline)
+        values = {key: value_of(attr) for key, attr in attrs.items()}
+        call = Call(self, node, schema.since_version, inputs, values, scope.shapes, inline)
         if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, *ONE_SIDED)):
             return inputs
         if any(isinstance(value, ONE_SIDED) for value in inputs):

@@ -14,7 +14,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.pooling import pool
-from hetnn.importers.lowering.sizes import Size, maximum, product
+from hetnn.importers.lowering.sizes import Size, ceil_divide, maximum, minimum, product
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
 from hetnn.importers.onnx.rules.conv import fixed, padded, window_padding
 
@@ -37,9 +37,10 @@ def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
     stride, dilation = call.attr("strides") or ones, call.attr("dilations") or ones
     if op == "avg_pool2d" and any(d != 1 for d in dilation):
         return _dilated(call, x, kernel, stride, dilation, **attrs)
-    asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
+    sizes, ceil_mode = list(x.shape[2:]), bool(call.attr("ceil_mode", 0))
+    asked = window_padding(call, sizes, kernel, stride, dilation)
     padding = fixed(asked)
-    if padding is None or any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True)):
+    if padding is None or _is_wide(padding, kernel):
         if op == "avg_pool2d" and not attrs["count_include_pad"]:
             return _mean_of_inside(call, x)
         if not math.isfinite(outside) and not is_float(x.dtype):
@@ -48,7 +49,22 @@ def _pool(call: Call, x: Any, op: str, outside: float, **attrs: Any) -> Any:
     window = {"kernel": kernel, "stride": stride, "padding": padding}
     if op == "max_pool2d":
         window["dilation"] = dilation
-    return pool(call, op, x, window, ceil_mode=bool(call.attr("ceil_mode", 0)), **attrs)
+    y = pool(call, op, x, window, ceil_mode=ceil_mode, **attrs)
+    return _begun_inside(call, y, sizes, asked) if ceil_mode else y
+
+
+def _is_wide(padding: Sequence[int], kernel: Sequence[int]) -> bool:
+    """Whether there is more padding than operators of windows take."""
+    return any(2 * p > k for p, k in zip(padding, [*kernel, *kernel], strict=True))
+
+
+def _begun_inside(call: Call, y: Any, sizes: Sequence[Size], asked: Sequence[Size]) -> Any:
+    """Results of windows that begin before the end of the input, not in the padding behind it as over padded values."""
+    strides = call.attr("strides") or [1] * len(sizes)
+    for axis, (size, before, stride) in enumerate(zip(sizes, asked[: len(sizes)], strides, strict=True), 2):
+        count = minimum(y.shape[axis], ceil_divide(size + before, stride))
+        y = y if count == y.shape[axis] else call.create("slice", [y], axis=axis, start=0, end=count)
+    return y
 
 
 def _dilated(
@@ -113,13 +129,14 @@ def _places(call: Call, x: Any) -> Any:
     asked = window_padding(call, sizes, kernel, stride, dilation)
     padding = fixed(asked)
     told = {"kernel": kernel, "stride": stride, "dilation": dilation, "ceil_mode": bool(call.attr("ceil_mode", 0))}
-    if padding is not None and padding[:count] == padding[count:]:
+    if padding is not None and padding[:count] == padding[count:] and not _is_wide(padding, kernel):
         rest = call.create("max_pool_indices", [x], **told, padding=padding[:count])
         wide, before = sizes, None
     else:
         least = -math.inf if is_float(x.dtype) else float(np.iinfo(NUMPY[x.dtype]).min)
         whole = padded(call, x, asked, least)
         rest = call.create("max_pool_indices", [whole], **told, padding=[0] * count)
+        rest = _begun_inside(call, rest, sizes, asked) if told["ceil_mode"] else rest
         wide, before = whole.shape[2:], asked[:count]
 
     def at(op: str, a: Any, size: Size) -> Any:

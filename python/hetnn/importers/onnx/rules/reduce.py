@@ -150,5 +150,11 @@ def _hardmax(call: Call) -> Any:
     if call.version < 13:  # over all axes from this one on
         x = call.reshape(x, [product(shape[:axis]), product(shape[axis:])])
         axis = 1
+    size = x.shape[axis]
+    if size == 0:
+        return call[0]
+    if not isinstance(size, int):  # of no elements there is no greatest one, and none to mark
+        behind = [int(k == axis) for k in range(len(x.shape))]
+        x = call.create("pad", [x], padding=[0] * len(behind) + behind, value=_limit(x.dtype, least=True))
     place = call.create("argmax", [x], axis=axis)
-    return call.reshape(call.cast(call.hot(place, x.shape[axis], axis), x.dtype), shape)
+    return call.reshape(call.cast(call.hot(place, size, axis), x.dtype), shape)

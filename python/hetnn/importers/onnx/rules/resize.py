@@ -56,9 +56,10 @@ def _resize(call: Call) -> Any:
     rank = len(call[0].shape)
     first = 1 if call.version < 11 else 2
     old = call.version < 11
+    # The first form left the rounding open; ONNX Runtime's is this one.
     places = Places(
         "asymmetric" if old else call.attr("coordinate_transformation_mode", "half_pixel"),
-        "floor" if old else call.attr("nearest_mode", "round_prefer_floor"),
+        "ceil_to_shrink" if old else call.attr("nearest_mode", "round_prefer_floor"),
         call.attr("mode", "nearest"),
     )
     axes = call.axes(None, rank) or list(range(rank))
@@ -162,7 +163,8 @@ def _is_of_images(call: Call, changes: list[Change], places: Places) -> bool:
     if 0 in call[0].shape[2:]:
         return False
     if places.mode == "nearest":
-        floors = places.kind == "asymmetric" and places.nearest == "floor"
+        grows = places.nearest == "ceil_to_shrink" and all((change.scale or 0) >= 1 for change in changes)
+        floors = places.kind == "asymmetric" and (places.nearest == "floor" or grows)
         return floors and all(_picks_alike(change.scale) for change in changes)
     if places.mode not in ("linear", "bilinear") or call.attr("exclude_outside", 0):
         return False

@@ -381,3 +381,67 @@ def test_a_hardmax_of_nothing_marks_nothing(opset: int, sizes: list[Any]) -> Non
     if sizes[1] == "b":
         agrees(model, x=f32(2, 3, 3))
         agrees(model, x=np.full((1, 2, 2), -np.inf, np.float32))
+
+
+OF_A_HEIGHT = [
+    helper.make_node("Shape", ["x"], ["sizes"], end=1),  # [h]
+    helper.make_node("Mod", ["sizes", "two"], ["axis"]),
+    helper.make_node("Div", ["sizes", "three"], ["step"]),
+]
+NUMBERS = {"two": np.array([2]), "three": np.array([3]), "none": np.array([0]), "end": np.array([2**31 - 1])}
+
+
+@pytest.mark.parametrize(
+    ("op", "read", "told"),
+    [
+        ("Slice", ["x", "none", "end", "none", "step"], {}),
+        ("Slice", ["x", "two", "end", "axis"], {}),
+        ("ReduceSum", ["x", "axis"], {}),
+        ("ReduceLogSumExp", ["x", "axis"], {"keepdims": 0}),
+        ("Unsqueeze", ["x", "axis"], {}),
+        ("CumSum", ["x", "axis"], {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_axes_and_steps_that_open_sizes_say(op: str, read: list[str], told: dict[str, Any]) -> None:
+    nodes = [*OF_A_HEIGHT, helper.make_node(op, read, ["y"], **told)]
+    model = model_of(nodes, {"x": (FLOAT, ["h", 4])}, {"y": FLOAT}, **NUMBERS)
+    for height in (6, 7, 3):
+        agrees(model, x=f32(height, 4))
+
+
+def test_a_place_in_a_sequence_that_an_open_size_says() -> None:
+    nodes = [
+        *OF_A_HEIGHT,
+        helper.make_node("Squeeze", ["axis"], ["place"]),
+        helper.make_node("SequenceConstruct", ["x", "other"], ["items"]),
+        helper.make_node("SequenceAt", ["items", "place"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (FLOAT, ["h", 4])}, {"y": FLOAT}, **NUMBERS, other=f32(2, 4))
+    for height in (6, 7):
+        agrees(declared(model, ["q", 4]), x=f32(height, 4))
+
+
+KEPT = {
+    "greatest": [helper.make_node("Max", ["m", "zero"], ["k"])],
+    "clipped": [helper.make_node("Clip", ["m", "zero", "nine"], ["k"])],
+    "distance": [helper.make_node("Abs", ["m"], ["k"])],
+    "from behind": [  # as programs that count from both ends have it
+        helper.make_node("Less", ["m", "zero"], ["behind"]),
+        helper.make_node("Size", ["x"], ["all"]),
+        helper.make_node("Add", ["m", "all"], ["after"]),
+        helper.make_node("Where", ["behind", "after", "m"], ["k"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
+@pytest.mark.parametrize("use", ["ConstantOfShape", "Range", "Slice"])
+def test_integers_below_0_that_become_sizes(kept: list[Any], use: str) -> None:
+    read = {"ConstantOfShape": ["row"], "Range": ["zero", "k", "one"], "Slice": ["x", "none", "row"]}[use]
+    nodes = [*kept, helper.make_node("Unsqueeze", ["k", "none"], ["row"]), helper.make_node(use, read, ["y"])]
+    numbers = {"zero": np.array(0), "one": np.array(1), "nine": np.array(9), "none": np.array([0])}
+    ports: dict[str, Port] = {"x": (FLOAT, ["n"]), "m": (INT64, [])}
+    model = model_of(nodes, ports, {"y": INT64 if use == "Range" else FLOAT}, **numbers)
+    for m in (3, 0, -2):
+        agrees(model, x=f32(7), m=np.array(m))

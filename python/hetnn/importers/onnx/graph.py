@@ -38,7 +38,7 @@ from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx.rules.contrib.declare import REFUSED
 from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient
-from hetnn.importers.onnx.rules.shape import computes_sizes, of_sizes, on_sizes
+from hetnn.importers.onnx.rules.shape import SIGNED, computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx.rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
 from hetnn.importers.onnx.schema import (
     body_of,
@@ -512,6 +512,7 @@ class _Importer:
         # Step by step: chains of nodes may be longer than calls may be deep.
         todo: list[Any] = [value]
         seen: set[str] = set()
+        chain: list[tuple[str, Call, int]] = []
         # What a body or a side of a condition reads, others do not have.
         shared = not self._bodies and not self.forks.is_open()
         sizes = self._sizes if shared else dict(self._sizes)
@@ -528,7 +529,10 @@ class _Importer:
                 todo.extend(before)
                 continue
             todo.pop()
-            given = [self._read_or_found(x, sizes) for x in call.inputs if x is not None]
+            chain.append((name, call, k))
+        signed = any(call.node.op_type in SIGNED for _, call, _ in chain)
+        for name, call, k in chain:
+            given = [self._read_or_found(x, sizes, signed) for x in call.inputs if x is not None]
             try:
                 outputs = of_sizes(call, given)
             except Unsupported:
@@ -537,14 +541,28 @@ class _Importer:
                 sizes[name] = outputs[k]
         return sizes.get(value.name)
 
-    def _read_or_found(self, value: Any, sizes: dict[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """The integers of a value: known, computed from others, or symbols that stand for them."""
+    def _read_or_found(self, value: Any, sizes: dict[str, np.ndarray[Any, Any]], signed: bool) -> np.ndarray[Any, Any]:
+        """The integers of a value: known, computed from others, or symbols that stand for them.
+
+        No symbol is negative: what may be (`signed`) is one of how far it is above 0, less one of how far it is below.
+        """
         array = value.array if isinstance(value, Sizes) else self.known(value)
         array = sizes.get(value.name) if array is None else array
         if array is None:
-            symbols = [self.found_size(0, LONGEST) for _ in range(int(np.prod(value.shape)))]
-            self.create("read_size", [value], {"sizes": symbols}, onnx.NodeProto(output=[f"{value.name}_sizes"]))
-            array = sizes[value.name] = np.array(symbols, dtype=object).reshape(value.shape)
+            node = onnx.NodeProto(output=[f"{value.name}_sizes"])
+            parts = [value]
+            if signed:
+                zero = self.constant(np.zeros((), numpy_type(value.dtype)))
+                parts = [
+                    self.create("maximum", [x, zero], {}, node)[0]
+                    for x in (value, self.create("neg", [value], {}, node)[0])
+                ]
+            found = []
+            for part in parts:
+                symbols = [self.found_size(0, LONGEST) for _ in range(int(np.prod(value.shape)))]
+                self.create("read_size", [part], {"sizes": symbols}, node)
+                found.append(np.array(symbols, dtype=object).reshape(value.shape))
+            array = sizes[value.name] = np.asarray(found[0] - found[1], dtype=object) if signed else found[0]
         return array
 
     def _open(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
@@ -15,6 +16,12 @@ from hetnn.texts import MOST_AXES
 def is_late(call: Call, index: int) -> bool:
     """Whether an input is given and not known when compiling."""
     return call.given(index) and call.known(index) is None
+
+
+def is_late_number(call: Call, index: int) -> bool:
+    """As is_late, of what must be numbers (axes, steps, places): sizes that are open are not known either."""
+    known = call.known(index)
+    return call.given(index) and (known is None or any(isinstance(size, Dim) for size in known.reshape(-1)))
 
 
 def length_of(call: Call, index: int, called: str) -> int:

@@ -25,7 +25,7 @@ from hetnn.importers.lowering.sizes import (
     product,
 )
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
-from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of, shape_length
+from hetnn.importers.onnx.rules.late import found_shape, is_late, is_late_number, late, length_of, shape_length
 
 
 @rule("Transpose")
@@ -82,7 +82,7 @@ def _flatten(call: Call) -> Any:
 @rule("Squeeze")
 def _squeeze(call: Call) -> Any:
     shape = call[0].shape
-    if is_late(call, 1):
+    if is_late_number(call, 1):
         rank = len(shape) - length_of(call, 1, "axes")
         return late(call, "unit_axes", call.values(), rank, add=False)
     axes = call.axes(1, len(shape))
@@ -126,7 +126,7 @@ def _without_ones_from(call: Call, x: Any, axis: int) -> Any:
 @rule("Unsqueeze")
 def _unsqueeze(call: Call) -> Any:
     shape = list(call[0].shape)
-    if is_late(call, 1):
+    if is_late_number(call, 1):
         return late(call, "unit_axes", call.values(), len(shape) + length_of(call, 1, "axes"))
     given = call.integers(1, "axes") if call.given(1) else call.attr("axes")
     for axis in sorted(call.axis(axis, len(shape) + len(given)) for axis in given):
@@ -146,8 +146,9 @@ def _expand(call: Call) -> Any:
 def _slice(call: Call) -> Any:
     x = call[0]
     rank = len(x.shape)
-    if call.version >= 10 and any(is_late(call, k) for k in range(1, 5)):
-        axes = None if is_late(call, 3) else call.axes(3, rank) or list(range(length_of(call, 1, "starts")))
+    is_open = any(is_late(call, k) for k in (1, 2)) or any(is_late_number(call, k) for k in (3, 4))
+    if call.version >= 10 and is_open:
+        axes = None if is_late_number(call, 3) else call.axes(3, rank) or list(range(length_of(call, 1, "starts")))
         kept = {} if axes is None else {axis: size for axis, size in enumerate(x.shape) if axis not in axes}
         return late(call, "slice_over", [x, *(call.optional(k) for k in range(1, 5))], rank, kept=kept)
     if call.version < 10:
@@ -252,7 +253,7 @@ def _pad(call: Call) -> Any:
     if call.version < 11:
         amounts, value = call.attr("pads") or call.attr("paddings"), float(call.attr("value", 0.0))
         axes = None
-    elif any(is_late(call, k) for k in range(1, 4)):
+    elif is_late(call, 1) or is_late_number(call, 2) or is_late_number(call, 3):
         fill = call.reshape(call[2], []) if call.given(2) else None
         mode = call.one_of("mode", _MODES, "constant")
         return late(call, "pad_over", [x, call[1], fill, call.optional(3)], rank, mode=mode)

@@ -8,7 +8,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
 from hetnn.importers.onnx.rules.call import Call, rule
-from hetnn.importers.onnx.rules.late import found_shape, is_late, length_of
+from hetnn.importers.onnx.rules.late import found_shape, is_late, is_late_number, length_of
 from hetnn.importers.onnx.rules.movement import indexed_axes, slice_axis
 
 
@@ -31,7 +31,7 @@ def _top_k(call: Call) -> list[Any]:
 def _scan(call: Call) -> Any:
     x, op = call[0], call.node.op_type.lower()
     told = {"exclusive": bool(call.attr("exclusive")), "reverse": bool(call.attr("reverse"))}
-    if not is_late(call, 1):
+    if not is_late_number(call, 1):
         axis = call.axis(int(call.number(1, "the axis")), len(x.shape))
         return call.create(op, [x], axis=axis, **told)
     # Along every axis, of which the one that is named counts.

@@ -14,7 +14,7 @@ from hetnn.errors import Unsupported
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
-from hetnn.importers.onnx.rules.late import is_late, late, length_of
+from hetnn.importers.onnx.rules.late import is_late_number, late, length_of
 
 _Reduce = Callable[[str, Any], Any]
 
@@ -57,7 +57,7 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     """`meaning` of a function that reduces a value by an operator over the node's axes."""
     x = call[0]
     keep, noop = bool(call.attr("keepdims", 1)), bool(call.attr("noop_with_empty_axes", 0))
-    if is_late(call, 1):
+    if is_late_number(call, 1):
         rank = len(x.shape)
         if not keep:  # else any number of axes leaves as many
             count = length_of(call, 1, "axes")
@@ -130,7 +130,7 @@ def _log_sum_exp(call: Call) -> Any:
 
 def _log_of_powers(call: Call, over: _Reduce, x: Any) -> Any:
     """log sum e^x = m + log sum e^(x - m), m the greatest of x where it is finite: no power is too large."""
-    if is_late(call, 1):  # m would need the axes that only the run says
+    if is_late_number(call, 1):  # m would need the axes that only the run says
         return call.create("log", [over("sum", call.create("exp", [x]))])
     axes = call.axes(1, len(x.shape)) or list(range(len(x.shape)))
     if 0 in x.shape or not x.shape or (call.attr("noop_with_empty_axes", 0) and not call.axes(1, len(x.shape))):

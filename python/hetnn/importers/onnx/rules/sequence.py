@@ -13,7 +13,7 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
-from hetnn.importers.onnx.rules.late import is_late
+from hetnn.importers.onnx.rules.late import is_late_number
 from hetnn.importers.onnx.rules.movement import late_part, slice_axis
 from hetnn.importers.onnx.rules.text import joined
 
@@ -99,7 +99,7 @@ def _item(call: Call, index: int) -> Any:
 @rule("SequenceAt")
 def _at(call: Call) -> Any:
     found = _sequence(call, 0)
-    if isinstance(found, Items) and not is_late(call, 1):
+    if isinstance(found, Items) and not is_late_number(call, 1):
         return found.values[_place(call, 1, len(found.values))]
     row = packed(call, found)
     sizes = row.sizes if row.sizes is not None else _declared(call)
@@ -137,7 +137,7 @@ def _length(call: Call) -> Any:
 @rule("SequenceInsert")
 def _insert(call: Call) -> Any:
     found = _sequence(call, 0)
-    if isinstance(found, Items) and not is_late(call, 2):
+    if isinstance(found, Items) and not is_late_number(call, 2):
         items = list(found.values)
         place = len(items)
         if call.given(2):
@@ -155,7 +155,7 @@ def _insert(call: Call) -> Any:
 @rule("SequenceErase")
 def _erase(call: Call) -> Any:
     found = _sequence(call, 0)
-    if isinstance(found, Items) and not is_late(call, 1):
+    if isinstance(found, Items) and not is_late_number(call, 1):
         items = list(found.values)
         del items[_place(call, 1, len(items)) if call.given(1) else _last(items)]
         return [Items(tuple(items), found.dtype)]

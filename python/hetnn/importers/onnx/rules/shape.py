@@ -320,6 +320,8 @@ _ON_SIZES: dict[str, _OnSizes] = {
 }
 
 
+# Whoever uses one of these reckons with numbers below 0.
+SIGNED = frozenset({"Abs", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Neg", "Sign"})
 # Of these the inputs behind the first one say which of its numbers go where.
 _PLACING = ("CumSum", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze")
 # Whose results are truths.

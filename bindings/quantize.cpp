@@ -12,9 +12,11 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/compute_narrow.h"
 #include "hetnn/passes/insert_conversions.h"
 #include "hetnn/passes/integer_layers.h"
+#include "hetnn/passes/transposed.h"
 
 namespace py = pybind11;
 
@@ -53,6 +55,16 @@ py::list roles(const ir::Graph& graph) {
                         py::arg("reals") = reals, py::arg("names") = names, py::arg("quantized") = quantized,
                         py::arg("loc") = ops::to_string(node->loc())));
   }
+  return out;
+}
+
+// Layers for which there are no integers become such that have them.
+std::shared_ptr<ir::Graph> for_integers(const ir::Graph& graph) {
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  passes::canonicalize(*out);
+  passes::transposed_to_dense(*out);
+  passes::canonicalize(*out);
+  ir::verify(*out);
   return out;
 }
 
@@ -123,6 +135,8 @@ void bind_quantize(py::module_& m) {
         "outputs, which of them are f32, names (its own, those of what was folded into it, its module's), whether it "
         "has to do "
         "with quantized types, loc.");
+  m.def("for_integers", &for_integers, py::arg("graph"),
+        "The canonical form of a graph, with dense convolutions in place of transposed ones.");
   m.def("constant", &constant, py::arg("graph"), py::arg("name"), "The array of a constant, by its name.");
   m.def("with_outputs", &with_outputs, py::arg("graph"), py::arg("names"),
         "A copy of the graph that returns these values too, behind its own outputs.");

@@ -38,6 +38,7 @@ __all__: list[str] = [
     "device_kinds",
     "disassemble",
     "figures_without_source",
+    "for_integers",
     "insert_conversions",
     "interpret",
     "isa_manual",
@@ -473,6 +474,11 @@ def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.Supp
 def figures_without_source(json: str) -> list[str]:
     """
     Paths of figures that no provenance covers.
+    """
+
+def for_integers(graph: Graph) -> Graph:
+    """
+    The canonical form of a graph, with dense convolutions in place of transposed ones.
     """
 
 def insert_conversions(

@@ -43,7 +43,10 @@ Form form_of(const Call& call) {
     return call.has(0) && is_plain(call.input(0));
   };
   if (!all_quantized()) return Form::none;
-  if (primitive == Primitive::convolution || primitive == Primitive::product) return Form::sums;
+  // The weights' scales are those of filters, not of each group's.
+  const bool transposed =
+      call.op->name == "conv_transpose2d" && (call.input(1).quant->per_tensor() || fixed_integer(call, "groups") == 1);
+  if (primitive == Primitive::convolution || primitive == Primitive::product || transposed) return Form::sums;
   if (!call.attrs.contains(kQuantRounding)) return Form::none;
   switch (primitive) {
     case Primitive::add:
@@ -151,9 +154,9 @@ class Evaluator {
     for (double scale : scales.scales) factors.push_back(requant_of(scale / result().scale(), rounding_, divisor));
     const auto values = out.values<int64_t>();
     // Filters lie along axis 1 of maps, and last in rows.
-    const size_t axis = out.shape().size() == 4 && call_.op->primitive == Primitive::convolution ? 1 : last(out);
+    const size_t axis = out.shape().size() == 4 && call_.op->primitive != Primitive::product ? 1 : last(out);
     write(call_, results_, out, axis,
-          [&](size_t k, size_t m) { return scaled(values[k], factors[factors.size() == 1 ? 0 : m]); });
+          [&](size_t k, size_t m) { return scaled(values[k], factors[m % factors.size()]); });
   }
 
   // y = req(op(req((a - za) 2^bits, sa / t), req((b - zb) 2^bits, sb / t)), t / (sy 2^bits)) + zy, t = 2 max(sa, sb)

@@ -8,12 +8,17 @@ namespace hetnn::passes {
 using ops::Primitive;
 using ops::Trait;
 
+namespace {
+// Which becomes convolutions once its operands are integers.
+bool is_transposed(const ir::Node& node) { return node.op().name == "conv_transpose2d"; }
+}  // namespace
+
 bool computes(const ir::Node& node) {
   const ops::OpDef& op = node.op();
   if (node.is_constant() || op.has(Trait::conversion) || op.has(Trait::control)) return false;
   // Also with slopes, a constant a channel.
   const bool of_one_value = op.has(Trait::elementwise) && (node.inputs().size() == 1 || op.has(Trait::channelwise));
-  return op.primitive != Primitive::none || of_one_value;
+  return op.primitive != Primitive::none || of_one_value || is_transposed(node);
 }
 
 bool bounds(const ir::Node& node) {
@@ -26,7 +31,8 @@ bool moves(const ir::Node& node) {
 }
 
 bool has_bias(const ir::Node& node) {
-  return node.op().primitive == Primitive::convolution && node.inputs().size() == 3 && node.input(2);
+  return (node.op().primitive == Primitive::convolution || is_transposed(node)) && node.inputs().size() == 3 &&
+         node.input(2);
 }
 
 size_t operands_of(const ir::Node& node) {
@@ -48,7 +54,7 @@ std::optional<Role> role_of(const ir::Node& node) {
   if (!std::ranges::all_of(node.inputs(), is_real)) return {};
   if (bounds(node)) return node.op().primitive == Primitive::relu ? Role::rectify : Role::bound;
   if (moves(node)) return node.op().primitive == Primitive::largest_pool ? Role::pool : Role::moves;
-  if (!computes(node)) return {};
+  if (!computes(node) || is_transposed(node)) return {};
   switch (node.op().primitive) {
     case Primitive::convolution: {
       const bool fixed = node.constant_input(1) && (!has_bias(node) || node.constant_input(2));

@@ -88,7 +88,7 @@ def quantize(
     step = progress or (lambda _: None)
     step("import")
     imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
-    network = Network(_core.canonicalize(imported.graph))
+    network = Network(_core.for_integers(imported.graph))
     _refuse_integers(network)
     kept = _named(network, () if bound else keep_float)
     calibrated = Calibrated(imported, settings, kept, options.get("threads"))

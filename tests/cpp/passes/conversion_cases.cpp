@@ -110,6 +110,12 @@ const Cases& conversion_cases() {
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2]
 })",
            "adaptive_avg_pool2d reshape", 0, Values::random},
+          {"transposed_integers_as_phases", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,2]) -> (%y) {
+  %w = constant() {value = i8[2,2,3,1] {1, -2, 3, 4, 5, -6, 7, 8, -9, 10, 11, -12}, q_scale = [0.25, 0.5], q_axis = 1} : i8{0.25,0.5@1}[2,2,3,1]
+  %b = constant() {value = i32[2] {40, -30}, q_scale = [0.025, 0.05]} : i32{0.025,0.05}[2]
+  %y = conv_transpose2d(%x, %w, %b) {stride = [2,1], padding = [1,0], q_scale = [0.3], q_zero = -5} : i8{0.3:-5}[1,2,5,2]
+})",
+           "conv2d reshape permute reshape slice", 0, Values::random},
           {"linear_of_integers_turned", R"(graph @g {stage = imported} (%x: f32[2,3]) -> (%y) {
   %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25]} : i8{0.25}[2,3]
   %d = dequantize(%w) : f32[2,3]
@@ -181,6 +187,11 @@ const Cases& conversion_cases() {
           {"quantize_before_movement", kFollows, R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"transposed_integers_as_phases", "x is quantized",
+           R"(graph @g {stage = canonical} (%x: f32[1,1,2,2]) -> (%y) {
+  %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]
+  %y = conv_transpose2d(%x, %w) {stride = [2,2]} : f32[1,1,3,3]
 })"},
           {"mean_of_integers",
            "y is the mean over height and width of reals of integers of the result's type, and nothing else reads it",

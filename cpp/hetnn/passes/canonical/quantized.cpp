@@ -7,6 +7,7 @@
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/integer_layers.h"
 #include "hetnn/passes/tables.h"
+#include "hetnn/passes/transposed.h"
 
 namespace hetnn::passes::canonical {
 namespace {
@@ -454,6 +455,18 @@ Rule linear_with_bias() {
           .quantized = true};
 }
 
+Rule transposed_layer() {
+  return {.name = "transposed_integers_as_phases",
+          .equation =
+              "conv_transpose2d(x, w; stride s) = pixels of conv2d(x, taps of w at i, i + s, ... for each phase i < s) "
+              "on the integers",
+          .pattern = op("conv_transpose2d", {any("x"), constant("w"), optional_constant("b")}),
+          .guards = {{"x is quantized", [](const Match& m) { return quant_of(*m.value("x")) != nullptr; }}},
+          .exactness = "bit for bit: the same sums of integers",
+          .rewrite = [](const Match& m, Build& build) { return as_phases(*m.root(), build); },
+          .quantized = true};
+}
+
 }  // namespace
 
 const RuleSet& quantized() {
@@ -461,7 +474,7 @@ const RuleSet& quantized() {
                               "Conversions around layers become the types of their values.",
                               {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(),
                                linear_from_product(), linear_with_bias(), never_nan(), there_and_back(), bounded(),
-                               moved(), mean(), layer(), function_before_movement(), composed()}};
+                               moved(), mean(), layer(), function_before_movement(), composed(), transposed_layer()}};
   return set;
 }
 

@@ -3,6 +3,7 @@
 
 #include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/transposed.h"
 
 namespace hetnn::passes::legal {
 namespace {
@@ -39,31 +40,7 @@ struct Weight {
   }
 };
 
-// Rows (axis 2) or columns (axis 3) of x in [begin, end).
-ir::Value* part(Build& build, ir::Value* x, int axis, const Dim& begin, const Dim& end) {
-  if (begin == Dim(0) && end == x->shape()[static_cast<size_t>(axis)]) return x;
-  return build.op("slice", {x}, {{"axis", Dim(axis)}, {"start", begin}, {"end", end}, {"inside", true}});
-}
-
-// Pixels from channels: y[n, g·M + m, h·s0 + i, w·s1 + j] = x[n, ((g·s1 + j)·s0 + i)·M + m, h, w], one axis after the
-// other, so that no value has more than four axes.
-ir::Value* channels_to_pixels(Build& build, ir::Value* x, int64_t groups, std::array<int64_t, 2> stride) {
-  const Shape& shape = x->shape();
-  const int64_t filters = shape[1].value() / groups / stride[0] / stride[1];
-  const Dim batch = shape[0] * groups, height = shape[2], width = shape[3];
-  ir::Value* y = x;
-  if (stride[1] > 1) {
-    y = build.reshape(y, {batch, stride[1], height * width * (stride[0] * filters)});
-    y = build.op("permute", {y}, {{"perm", dims({0, 2, 1})}});
-  }
-  if (stride[0] > 1) {
-    y = build.reshape(y, {batch, stride[0], height * filters, width * stride[1]});
-    y = build.op("permute", {y}, {{"perm", dims({0, 2, 1, 3})}});
-  }
-  return build.reshape(y, {shape[0], groups * filters, height * stride[0], width * stride[1]});
-}
-
-// The reverse.
+// Channels from pixels: the reverse of channels_to_pixels.
 ir::Value* pixels_to_channels(Build& build, ir::Value* x, int64_t groups, std::array<int64_t, 2> stride) {
   const Shape& shape = x->shape();
   const int64_t channels = shape[1].value() / groups;
@@ -80,8 +57,6 @@ ir::Value* pixels_to_channels(Build& build, ir::Value* x, int64_t groups, std::a
   return build.reshape(y, {shape[0], shape[1] * (stride[0] * stride[1]), height, width});
 }
 
-// Outputs whose places agree modulo the stride share their taps: each such phase is a dense convolution of its own, and
-// all of them are one convolution with a filter for every phase.
 Rule transposed_as_phases() {
   return {
       .name = "transposed_as_phases",
@@ -91,46 +66,7 @@ Rule transposed_as_phases() {
       .pattern = layer("conv_transpose2d"),
       .guards = {kArithmetic, kStrided},
       .exactness = kSums,
-      .rewrite = [](const Match& m, Build& build) {
-        const ops::Window at = window_of(m);
-        const std::vector<int64_t> extra = ops::per_axis(m.root()->call(), "output_padding", 2);
-        const int64_t groups = groups_of(m);
-        Weight w(*m.tensor("w"));
-        const int64_t rows = at[0].stride, columns = at[1].stride;
-        const int64_t filters = w.shape[1], channels = w.shape[0] / groups, phases = rows * columns;
-        std::array<int64_t, 2> taps{};
-        for (size_t k = 0; k < 2; ++k)
-          taps[k] = ceil_of(at[k].reach() + std::max<int64_t>(extra[k] - at[k].after, 0), at[k].stride);
-        Weight dense({groups * phases * filters, channels, taps[0], taps[1]});
-        std::vector<double> bias(static_cast<size_t>(dense.shape[0]), 0), given;
-        if (const Tensor* b = m.tensor("b")) given = to_doubles(*b);
-        const auto one = [&](int64_t g, int64_t f, int64_t r, int64_t s) {
-          const int64_t row = r * at[0].dilation, column = s * at[1].dilation;
-          const int64_t to = ((g * columns + column % columns) * rows + row % rows) * filters + f;
-          for (int64_t c = 0; c < channels; ++c) {
-            dense.at(to, c, taps[0] - 1 - row / rows, taps[1] - 1 - column / columns) = w.at(g * channels + c, f, r, s);
-          }
-        };
-        for (int64_t g = 0; g < groups; ++g) {
-          for (int64_t f = 0; f < filters; ++f) {
-            for (int64_t k = 0; k < at[0].kernel * at[1].kernel; ++k) one(g, f, k / at[1].kernel, k % at[1].kernel);
-            for (int64_t phase = 0; phase < phases && !given.empty(); ++phase) {
-              bias[static_cast<size_t>((g * phases + phase) * filters + f)] =
-                  given[static_cast<size_t>(g * filters + f)];
-            }
-          }
-        }
-        const DType dtype = m.value("x")->dtype();
-        ir::Value* shift = given.empty() ? nullptr : build.constant(dtype, {dense.shape[0]}, bias);
-        ir::Value* y = build.op("conv2d", {m.value("x"), dense.constant(build, dtype), shift},
-                                {{"padding", dims({taps[0] - 1, taps[1] - 1})}, {"groups", Dim(groups)}});
-        y = channels_to_pixels(build, y, groups, {rows, columns});
-        for (size_t k = 0; k < 2; ++k) {
-          const Dim first = at[k].before;
-          y = part(build, y, 2 + static_cast<int>(k), first, m.root()->output()->shape()[2 + k] + first);
-        }
-        return y;
-      }};
+      .rewrite = [](const Match& m, Build& build) { return as_phases(*m.root(), build); }};
 }
 
 bool width_is_fixed(const Match& m) { return m.value("x")->shape()[3].is_static() || window_of(m)[0].stride == 1; }
@@ -172,8 +108,8 @@ Rule transposed_as_dilated() {
             for (size_t k = 0; k < 2; ++k) {
               const int64_t before = at[k].reach() - 1 - at[k].before;
               const int64_t after = at[k].reach() - 1 - at[k].after + extra[k] - (at[k].stride - 1);
-              x = part(build, x, static_cast<int>(2 + k), std::max<int64_t>(-before, 0),
-                       x->shape()[2 + k] - std::max<int64_t>(-after, 0));
+              x = part_of_image(build, x, static_cast<int>(2 + k), std::max<int64_t>(-before, 0),
+                                x->shape()[2 + k] - std::max<int64_t>(-after, 0));
               padding[k] = std::max<int64_t>(before, 0);
               padding[2 + k] = std::max<int64_t>(after, 0);
             }
@@ -227,7 +163,7 @@ Rule strided_as_channels() {
           const int64_t size = x->shape()[2 + k].value();
           const int64_t wanted = (m.root()->output()->shape()[2 + k].value() + taps[k] - 1) * at[k].stride;
           const int64_t after = wanted - size - at[k].before;
-          x = part(build, x, static_cast<int>(2 + k), 0, size + std::min<int64_t>(after, 0));
+          x = part_of_image(build, x, static_cast<int>(2 + k), 0, size + std::min<int64_t>(after, 0));
           padding[2 + k] = at[k].before;
           padding[6 + k] = std::max<int64_t>(after, 0);
         }

@@ -97,29 +97,16 @@ def _transposed(call: Call) -> Any:
         after.append(maximum(whole - total[0] - goals[1 + axis], 0))
         more.append(maximum(goals[1 + axis] - (whole - total[0]), 0))
     if call.typed:
-        return _transposed_integers(call, x, stride, before, goals)
+        weight, bias = weight_and_bias(call, 2, 1, 3, (3, 0, 1, 2), filters=1)
+        window = {"stride": stride, "padding": [*before, *after], "output_padding": more}
+        y = call.create("conv_transpose2d", [x, weight, bias], **window, **call.q())
+        return call.placed(call.activated(y), True)
     weight = call.turned(1, (3, 0, 1, 2))
     y = call.create("conv_transpose2d", [x, weight], stride=stride, padding=[*before, *after], output_padding=[0, 0])
     if any(more):
         y = call.create("pad", [y], padding=[0] * 6 + more)
     if call.given(3):
         y = call.create("add", [y, call.reshape(call[3], [call.shape(3)[0], 1, 1])])
-    return call.placed(call.activated(y), True)
-
-
-def _transposed_integers(call: Call, x: Any, stride: list[int], before: list[Any], goals: list[int]) -> Any:
-    """A convolution by the turned kernel of an input with zeros between its pixels: one sum and one factor each."""
-    n, c, *size = x.shape
-    kernel = static(call.shape(1)[1:3], "a kernel")
-    gaps = call.reshape(x, [n, c, size[0], 1, size[1], 1])
-    gaps = call.create("pad", [gaps], padding=[0] * 9 + [stride[0] - 1, 0, stride[1] - 1])
-    spread = [size[0] * stride[0], size[1] * stride[1]]
-    wide = call.reshape(gaps, [n, c, *spread])
-    first = [k - 1 - cut for k, cut in zip(kernel, before, strict=True)]
-    last = [goals[1 + k] - 1 + before[k] - (spread[k] - 1) for k in (0, 1)]
-    wide = call.create("pad", [wide], padding=[0, 0, *first, 0, 0, *last])
-    weight, bias = weight_and_bias(call, 2, 1, 3, (0, 3, 1, 2), turned=(1, 2))
-    y = call.create("conv2d", [wide, weight, bias], stride=[1, 1], padding=[0, 0], **call.q())
     return call.placed(call.activated(y), True)
 
 

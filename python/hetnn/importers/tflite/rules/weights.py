@@ -22,12 +22,11 @@ def takes_integers(call: Call, x: int = 0, weight: int = 1, bias: int = 2) -> bo
 
 
 def weight_and_bias(
-    call: Call, x: int, weight: int, bias: int, perm: Sequence[int], turned: tuple[int, ...] = ()
+    call: Call, x: int, weight: int, bias: int, perm: Sequence[int], filters: int = 0
 ) -> tuple[Any, Any]:
-    """The weights with their axes in another order, filters first, and the biases, None where there are none.
+    """The weights with their axes in another order, and the biases, None where there are none.
 
-    Of integers the axes `turned` count from their end, and a bias is at the scale of the sums, whatever the file says
-    of it.
+    `filters` is the axis of filters then. Of integers a bias is at the scale of the sums, whatever the file says of it.
     """
     if not call.typed:
         return call.turned(weight, perm), call[bias] if call.given(bias) else None
@@ -35,13 +34,15 @@ def weight_and_bias(
     assert array is not None
     assert quant is not None
     assert of_x is not None
-    if len(quant.scales) > 1 and perm[0] != quant.axis:
-        raise InvalidModel(f"weights with scales along the axis {quant.axis}; those of filters lie along {perm[0]}")
+    if len(quant.scales) > 1 and perm[filters] != quant.axis:
+        wanted = f"those of filters lie along {perm[filters]}"
+        raise InvalidModel(f"weights with scales along the axis {quant.axis}; {wanted}")
     scales = [_scale(call, x, of_x.scales[0], scale, len(quant.scales) > 1) for scale in quant.scales]
-    numbers = signed(np.flip(array, turned).transpose(perm))
+    numbers = signed(array.transpose(perm))
     turn = 128 if array.dtype == np.uint8 else 0
     zeros = [zero - turn for zero in quant.zero_points] if any(zero != turn for zero in quant.zero_points) else [0]
-    made = call.typed_constant(numbers, {"q_scale": scales, "q_zero": zeros[0] if len(zeros) == 1 else zeros})
+    along = {"q_axis": filters} if len(scales) > 1 else {}
+    made = call.typed_constant(numbers, {"q_scale": scales, "q_zero": zeros[0] if len(zeros) == 1 else zeros, **along})
     biases = call.known(bias)
     if biases is None:
         return made, None

@@ -1,0 +1,60 @@
+"""Transposed convolutions are quantized as the dense ones that they are phase by phase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hetnn
+from hetnn.targets import load_spec
+
+
+class Decoder(nn.Module):
+    """An image made larger between two layers, and by nearest pixels behind them."""
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.larger = nn.ConvTranspose2d(8, 6, **how)
+        self.last = nn.Conv2d(6, 4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.last(torch.relu(self.larger(torch.relu(self.first(x)))))
+        return nn.functional.interpolate(y, scale_factor=2, mode="nearest")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"kernel_size": 2, "stride": 2},
+        {"kernel_size": 3, "stride": 2, "padding": 1, "output_padding": 1},
+        {"kernel_size": 4, "stride": (1, 3), "padding": (2, 0)},
+        {"kernel_size": 3, "stride": 1, "padding": 1},
+        {"kernel_size": 2, "stride": 2, "groups": 2},
+    ],
+)
+def test_a_decoder_is_integers_throughout(how: dict[str, Any]) -> None:
+    torch.manual_seed(3)
+    module, image = Decoder(**how).eval(), torch.randn(1, 3, 10, 12)
+    samples = [(torch.randn(1, 3, 10, 12).numpy(),) for _ in range(6)]
+    exported = torch.export.export(module, (image,))
+    spec = load_spec("relu-only")
+    spec["numerics"]["rounding"] = "half_even_fp32"  # as the processor's
+    target = {
+        "name": "t",
+        "devices": [{"name": "cpu", "kind": "cpu"}, {"name": "npu", "kind": "npu", "spec": spec}],
+    }
+    quantized = hetnn.quantize(exported, samples, equalize=False)
+    placed = hetnn.compile(quantized, target, strategy="take-all")
+    on_cpu = {row["op"] for row in placed.report(format="dict")["not_on_preferred"]}
+    assert on_cpu <= {"quantize", "dequantize"}
+    want = module(image).detach().numpy()
+    got = placed(image).numpy()
+    assert got.shape == want.shape
+    assert np.square(got - want).mean() < 1e-3 * np.square(want).mean()
+    # The processor computes the same integers.
+    np.testing.assert_array_equal(hetnn.compile(quantized, "cpu")(image).numpy(), got)

@@ -43,9 +43,12 @@ Form form_of(const Call& call) {
     return call.has(0) && is_plain(call.input(0));
   };
   if (!all_quantized()) return Form::none;
-  // The weights' scales are those of filters, not of each group's.
-  const bool transposed =
-      call.op->name == "conv_transpose2d" && (call.input(1).quant->per_tensor() || fixed_integer(call, "groups") == 1);
+  // The weights' scales are those of filters, not of channels or of each group's filters.
+  const auto has_scales_of_filters = [&] {
+    const Quant& w = *call.input(1).quant;
+    return w.per_tensor() || (w.axis == 1 && fixed_integer(call, "groups") == 1);
+  };
+  const bool transposed = call.op->name == "conv_transpose2d" && has_scales_of_filters();
   if (primitive == Primitive::convolution || primitive == Primitive::product || transposed) return Form::sums;
   if (!call.attrs.contains(kQuantRounding)) return Form::none;
   switch (primitive) {

@@ -75,10 +75,7 @@ SoftmaxTable softmax_table(double in_scale, double out_scale) {
   out.exponentials[0] = kOne;
   constexpr int kBits = 31 - kDifferenceBits;
   const double step = std::ldexp(in_scale, kBits);
-  if (!has_requant(step)) {  // steps so small or so large that e to them is 1 or 0
-    std::fill(out.exponentials.begin() + 1, out.exponentials.end(), step < 1 ? kOne : 0);
-    return out;
-  }
+  if (!has_requant(step)) return out;  // so large that e^-1 step is 0
   const Requant factor = requant_of(step, Rounding::double_rounding);
   // Beyond it exponentials are 0.
   const double most = std::floor(std::ldexp((1 << kDifferenceBits) - 1, kBits - factor.shift));

@@ -35,13 +35,14 @@ std::optional<Rounding> rounding_named(std::string_view name) {
   return row == std::end(kRoundings) ? std::nullopt : std::optional(row->first);
 }
 
-bool has_requant(double real) { return real >= 0x1p-31 && real < 0x1p30; }
+bool has_requant(double real) { return real > 0 && real < 0x1p30; }
 
 Requant requant_of(double real, Rounding rounding, int64_t divisor) {
   if (!has_requant(real)) {
-    throw InvalidModel(text("the factor between two scales must be in [2^-31, 2^30); got ", real,
+    throw InvalidModel(text("the factor between two scales must be in (0, 2^30); got ", real,
                             ". Check the scales of the layer's operands and result."));
   }
+  if (real < 0x1p-31) return {};
   if (rounding == Rounding::half_even_fp32) {
     const auto factor = static_cast<float>(real / static_cast<double>(divisor));
     return {std::bit_cast<int32_t>(factor), 0};

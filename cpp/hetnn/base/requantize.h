@@ -29,7 +29,7 @@ struct Requant {
   bool operator==(const Requant&) const = default;
 };
 
-/// Whether a real factor has that form: it is in [2^-31, 2^30).
+/// Whether a real factor has that form: it is in (0, 2^30). One below 2^-31 is held as 0, as LiteRT does.
 bool has_requant(double real);
 /// The factor `real / divisor` in a target's form. InvalidModel for one that has none. A divisor above 1 divides the
 /// integer multiplier of `real`, as LiteRT's means do, but for half_even_fp32.

@@ -75,7 +75,7 @@ TEST(IntegerRows, ATableIsSoundOrRefused) {
   table = softmax_table(0.1, 1 / 256.0);
   table.exponentials[0] = 1;
   EXPECT_FALSE(is_sound(table));
-  EXPECT_ERROR(softmax_table(0.1, 0x1p40), InvalidModel, "the factor between two scales must be in [2^-31, 2^30)");
+  EXPECT_ERROR(softmax_table(0.1, 0x1p-40), InvalidModel, "the factor between two scales must be in (0, 2^30)");
 }
 
 int normal_difference(const Row& in, std::span<const double> weights, std::span<const double> biases, double eps,

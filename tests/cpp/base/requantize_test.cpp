@@ -36,7 +36,9 @@ TEST(Requantize, FactorsAreNormalized) {
     EXPECT_NEAR(std::ldexp(factor.multiplier, factor.shift - 31) / real, 1, 0x1p-31);
   }
   EXPECT_EQ(requant_of(1, Rounding::double_rounding), (Requant{1 << 30, 1}));
-  EXPECT_ERROR(requant_of(0, Rounding::double_rounding), InvalidModel, "must be in [2^-31, 2^30); got 0");
+  for (const auto& [rounding, name] : kRoundings)
+    EXPECT_EQ(requantize(INT32_MAX, requant_of(0x1p-32, rounding), rounding), 0) << name;
+  EXPECT_ERROR(requant_of(0, Rounding::double_rounding), InvalidModel, "must be in (0, 2^30); got 0");
 }
 
 TEST(Requantize, DoubleRoundingIsTosasApplyScale) {

@@ -79,6 +79,20 @@ const Cases& conversion_cases() {
   %y = quantize(%n) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[2,4]
 })",
            "dequantize layer_norm", 0, Values::random},
+          {"layer_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %c = constant() {value = f32[] {3}} : f32[]
+  %d = dequantize(%x) : f32[2,4]
+  %p = pow(%d, %c) : f32[2,4]
+  %y = quantize(%p) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[2,4]
+})",
+           "pow", 0, Values::random},
+          {"layer_of_integers", R"(graph @g {stage = canonical} (%x: i16{0.1}[2,4]) -> (%y) {
+  %c = constant() {value = f32[1,1] {-0.7}} : f32[1,1]
+  %d = dequantize(%x) : f32[2,4]
+  %p = sub(%c, %d) : f32[2,4]
+  %y = quantize(%p) {to = i16, q_scale = [0.1]} : i16{0.1}[2,4]
+})",
+           "sub", 0, Values::random},
           {"integers_are_no_nan", R"(graph @g {stage = canonical} (%q: i8{0.1:1}[2,4]) -> (%y) {
   %c = constant() {value = f32[] {0}} : f32[]
   %x = dequantize(%q) : f32[2,4]
@@ -202,8 +216,8 @@ const Cases& conversion_cases() {
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
-           "operands are reals of integers of the result's type, i8 or i16, or i8 weights; weights and biases of "
-           "normalizations are constants",
+           "operands are reals of integers of the result's type, i8 or i16, or i8 weights, or numbers; weights and "
+           "biases of normalizations are constants",
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]

@@ -15,6 +15,13 @@ const Cases& merging_cases() {
   %y = add(%c, %r) : f32[1,2,2,3]
 })",
                                    "conv2d slice slice relu add", 1e-6, Values::edge},
+                                  {"function_between_reshapes",
+                                   R"(graph @g {stage = canonical} (%x: i8{0.5:1}[6,4]) -> (%y) {
+  %s = reshape(%x) {shape = [3,8]} : i8{0.5:1}[3,8]
+  %f = relu(%s) {q_scale = [0.5], q_zero = 1} : i8{0.5:1}[3,8]
+  %y = reshape(%f) {shape = [12,2]} : i8{0.5:1}[12,2]
+})",
+                                   "relu reshape", 0, Values::random},
                                   {"permute_without_ones",
                                    R"(graph @g {stage = canonical} (%x: i8{0.5:1}[6,4]) -> (%y) {
   %s = reshape(%x) {shape = [1,6,2,2]} : i8{0.5:1}[1,6,2,2]
@@ -24,6 +31,12 @@ const Cases& merging_cases() {
                                    "reshape permute reshape", 0, Values::random},
                               },
                               {
+                                  {"function_between_reshapes", "quantized values have one scale",
+                                   R"(graph @g {stage = canonical} (%x: i8{0.5,0.25}[2,4]) -> (%y) {
+  %s = reshape(%x) {shape = [2,2,2], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,2]
+  %f = relu(%s) {q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,2]
+  %y = reshape(%f) {shape = [2,4], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,4]
+})"},
                                   {"permute_without_ones", "an axis that is permuted has one element",
                                    R"(graph @g {stage = canonical} (%x: f32[6,4]) -> (%y) {
   %s = reshape(%x) {shape = [2,3,4]} : f32[2,3,4]

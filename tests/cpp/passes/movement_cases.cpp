@@ -14,6 +14,11 @@ const Cases& movement_cases() {
   %y = reshape(%x) {shape = [2,3]} : i8{0.5:1}[2,3]
 })",
            ""},
+          {"gather_of_one", R"(graph @g {stage = imported} (%x: f32[2,5,3]) -> (%y) {
+  %c = constant() {value = i64[] {-2}} : i64[]
+  %y = gather(%x, %c) {axis = 1} : f32[2,3]
+})",
+           "slice reshape"},
           {"permute_of_permute", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,3,4]) -> (%y) {
   %t0 = permute(%x) {perm = [1,2,0]} : i8{0.5:1}[3,4,2]
   %y = permute(%t0) {perm = [0,2,1]} : i8{0.5:1}[3,2,4]
@@ -121,6 +126,11 @@ const Cases& movement_cases() {
 })"},
           {"permute_nothing", "the axes keep their order", R"(graph @g {stage = imported} (%x: f32[2,2]) -> (%y) {
   %y = permute(%x) {perm = [1,0]} : f32[2,2]
+})"},
+          {"gather_of_one", "there is one index, inside an axis of fixed size",
+           R"(graph @g {stage = imported} (%x: f32[5,3]) -> (%y) {
+  %c = constant() {value = i64[2] {1, 1}} : i64[2]
+  %y = gather(%x, %c) : f32[2,3]
 })"},
           {"permute_nothing", "the result has the type of x",
            R"(graph @g {stage = imported} (%x: i8{0.5}[2,2]) -> (%y) {

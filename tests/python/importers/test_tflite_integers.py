@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -449,13 +449,43 @@ def network() -> Graph:
     return graph
 
 
+def attention() -> Graph:
+    """Attention of four heads with its linear layers, a sum with what it reads, and GELU."""
+    graph = Graph()
+    x = graph.input(Told([1, 16, 32], "i8", quant=Quant(1 / 32, 5)))
+
+    def dense(place: int) -> int:
+        told, weights = graph.tensors[place], filters((32, 32), 0)
+        more = [graph.tensor(weights), graph.tensor(biases(told, weights))]
+        return graph.op("FULLY_CONNECTED", [place, *more], [y_of()], options("FullyConnected", KeepNumDims=True))[0]
+
+    def moved(place: int, name: str, figures: Sequence[int]) -> int:
+        result = Told([1], "i8", quant=graph.tensors[place].quant)
+        return graph.op(name, [place, graph.tensor(constant(figures, "i32"))], [result])[0]
+
+    def product(a: int, b: int, turned: bool, low: float) -> int:
+        how = options("BatchMatMul", AdjX=False, AdjY=turned)
+        return graph.op("BATCH_MATMUL", [a, b], [y_of(low=low, high=2 * low)], how)[0]
+
+    q, k, v = (moved(moved(dense(x), "RESHAPE", [1, 16, 4, 8]), "TRANSPOSE", [0, 2, 1, 3]) for _ in range(3))
+    root = graph.tensor(constant(np.array([50], np.int8), "i8", Quant(0.007)))
+    (scores,) = graph.op("MUL", [product(q, k, True, 0.3), root], [y_of(low=0.1)], options("Mul"))
+    shares = Told([1], "i8", quant=Quant(1 / 256, -128))
+    (weights,) = graph.op("SOFTMAX", [scores], [shares], options("Softmax", Beta=1.0))
+    joined = moved(moved(product(weights, v, False, 0.05), "TRANSPOSE", [0, 2, 1, 3]), "RESHAPE", [1, 16, 32])
+    (y,) = graph.op("ADD", [dense(joined), x], [y_of()], options("Add"))
+    graph.outputs = graph.op("GELU", [dense(y)], [y_of()], options("Gelu"))
+    return graph
+
+
+@pytest.mark.parametrize("make", [network, attention])
 @pytest.mark.parametrize("target", ["cpu", "reference", "cpu+relu-only", "cpu+relu-table", "cpu+relu-rows"])
-def test_a_network_is_litert_s_on_every_device(target: str) -> None:
-    data = model_bytes([network()])
+def test_a_network_is_litert_s_on_every_device(target: str, make: Callable[[], Graph]) -> None:
+    data = model_bytes([make()])
     executable = hetnn.compile(data, target)
     for seed in range(3):
         inputs = random_inputs(data, seed)
-        for mine, theirs in zip(executable(*inputs), reference(data, [inputs])[0], strict=True):
+        for mine, theirs in zip(executable.run(inputs), reference(data, [inputs])[0], strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 

@@ -250,6 +250,33 @@ bool joins_what_was_cut(const Match& m) {
   return true;
 }
 
+// Where along the axis the one index of a gather leads; none where there are several, or the size is open.
+std::optional<int64_t> place_of(const Match& m) {
+  const ir::Node& gather = *m.root();
+  const std::optional<double> index = single_value(*m.tensor("index"));
+  const Shape& x = m.value("x")->shape();
+  const Dim size = x[static_cast<size_t>(ops::axis_of(gather.call(), gather.integer("axis"), m.value("x")->rank()))];
+  if (!index || m.tensor("index")->elems() != 1 || !size.is_static()) return std::nullopt;
+  const auto at = static_cast<int64_t>(*index), first = gather.flag("from_end") ? -size.value() : 0;
+  if (at < first || at >= size.value()) return std::nullopt;
+  return at < 0 ? at + size.value() : at;
+}
+
+Rule gather_of_one() {
+  return {.name = "gather_of_one",
+          .equation = "gather(x; k) = reshape(x[k:k + 1])",
+          .pattern = op("gather", {any("x"), constant("index")}),
+          .guards = {{"there is one index, inside an axis of fixed size",
+                      [](const Match& m) { return place_of(m).has_value(); }}},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            const int64_t at = *place_of(m);
+            ir::Value* part = build.op("slice", {m.value("x")},
+                                       {{"axis", m.root()->integer("axis")}, {"start", Dim(at)}, {"end", Dim(at + 1)}});
+            return build.reshape(part, m.root()->output()->shape());
+          }};
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -271,7 +298,7 @@ const RuleSet& movement() {
        nothing("concat_of_slices", "concat(x[:a], x[a:b], x[b:]) = x", op("concat", {op("slice", {any("x")})}),
                {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
        reshape_of_view(), function_of_line(), channels_of_line(), sum_of_lines(), permute_of_permute(),
-       permute_as_reshape(), pad_into_convolution(), reduce_three_axes()}};
+       permute_as_reshape(), gather_of_one(), pad_into_convolution(), reduce_three_axes()}};
   return set;
 }
 

@@ -50,9 +50,35 @@ ir::Value* bias_of(const ir::Node& layer, Build& build) {
   return build.constant(Tensor::of<int32_t>(reals->shape(), to), quant);
 }
 
+// One number of f32, as which an elementwise node has an operand.
+std::optional<float> number_of(const ir::Node& node, size_t input) {
+  const Tensor* constant = node.constant_input(input);
+  const bool counts = node.op().has(ops::Trait::elementwise) && constant && constant->dtype() == DType::f32;
+  if (!counts || constant->elems() != 1 || !std::isfinite(constant->values<float>()[0])) return std::nullopt;
+  return constant->values<float>()[0];
+}
+
+// An integer that stands for exactly that number.
+ir::Value* as_integer(float number, const ir::Value& value, DType dtype, Build& build) {
+  const float step = number > 0 ? 1.0F : number < 0 ? -1.0F : 0.0F;
+  const std::vector<int64_t> shape(static_cast<size_t>(value.rank()), 1);
+  const ops::Quant quant{{step == 0 ? 1.0 : std::abs(double{number})}};
+  if (dtype == DType::i16)
+    return build.constant(Tensor::of<int16_t>(shape, std::vector{static_cast<int16_t>(step)}), quant);
+  return build.constant(Tensor::of<int8_t>(shape, std::vector{static_cast<int8_t>(step)}), quant);
+}
+
+// Layers, and elementwise nodes with one operand that is no number.
+bool computes_integers(const ir::Node& node) {
+  if (computes(node)) return true;
+  size_t values = 0;
+  for (size_t k = 0; k < node.inputs().size(); ++k) values += node.input(k) && !number_of(node, k);
+  return node.op().has(ops::Trait::elementwise) && !node.op().has(ops::Trait::conversion) && values == 1;
+}
+
 bool is_between_conversions(const Match& m) {
   const ir::Node* layer = layer_of(m);
-  if (!layer || !computes(*layer)) return false;
+  if (!layer || !computes_integers(*layer)) return false;
   const size_t operands = operands_of(*layer);
   const DType result = m.root()->output()->dtype();
   // Weights of i16 activations are i8.
@@ -61,15 +87,18 @@ bool is_between_conversions(const Match& m) {
     return (result == DType::i8 || result == DType::i16) &&
            (integers.dtype() == result || (is_weight && integers.dtype() == DType::i8));
   };
+  bool reads_result_type = false;
   for (size_t k = 0; k < operands; ++k) {
+    if (!layer->input(k) || number_of(*layer, k)) continue;
     const ir::Value* integers = integers_of(layer->input(k));
-    if (layer->input(k) && (!integers || !fits(*integers))) return false;
+    if (!integers || !fits(*integers)) return false;
+    reads_result_type = reads_result_type || integers->dtype() == result;
   }
   for (size_t k = operands; !has_bias(*layer) && k < layer->inputs().size(); ++k) {
     const ir::Value* source = integers_of(layer->input(k)) ? integers_of(layer->input(k)) : layer->input(k);
     if (source && !(source->producer() && source->producer()->is_constant())) return false;
   }
-  return operands > 0 && layer->input(0) && integers_of(layer->input(0))->dtype() == result;
+  return reads_result_type;
 }
 
 Rule layer() {
@@ -79,8 +108,8 @@ Rule layer() {
               "the sums",
           .pattern = op("quantize", {any("y")}),
           .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and "
-                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights; weights and "
-                      "biases of normalizations are constants",
+                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights, or numbers; "
+                      "weights and biases of normalizations are constants",
                       is_between_conversions}},
           .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
@@ -88,7 +117,10 @@ Rule layer() {
             std::vector<ir::Value*> inputs;
             for (size_t k = 0; k < layer.inputs().size(); ++k) {
               ir::Value* input = layer.input(k);
-              inputs.push_back(input && k < operands_of(layer) ? integers_of(input) : input);
+              if (const std::optional<float> number = number_of(layer, k))
+                inputs.push_back(as_integer(*number, *input, m.root()->output()->dtype(), build));
+              else
+                inputs.push_back(input && k < operands_of(layer) ? integers_of(input) : input);
             }
             if (has_bias(layer)) {
               inputs[2] = bias_of(layer, build);

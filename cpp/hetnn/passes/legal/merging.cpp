@@ -52,6 +52,26 @@ Rule depthwise_into_producer() {
           }};
 }
 
+bool has_one_scale(const Match& m) {
+  const auto& quant = m.value("x")->type().quant;
+  return !quant || quant->per_tensor();
+}
+constexpr Guard kOneScale = {"quantized values have one scale", has_one_scale};
+
+Rule function_between_reshapes() {
+  return {.name = "function_between_reshapes",
+          .equation = "reshape(f(reshape(x))) = reshape(f(x)) where f is lookup, relu or clamp",
+          .pattern = op("reshape",
+                        {exclusive(one_of({"lookup", "relu", "clamp"}, {exclusive(op("reshape", {any("x")}))}, "f"))}),
+          .guards = {kOneScale},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return build.reshape(build.like(*m.node("f"), {m.value("x")}), m.root()->output()->shape());
+              },
+          .quantized = true};
+}
+
 // What a permutation between two reshapes does to axes of one element is done by the reshapes.
 Rule permute_without_ones() {
   return {.name = "permute_without_ones",
@@ -59,11 +79,7 @@ Rule permute_without_ones() {
           .pattern = op("reshape", {exclusive(op("permute", {op("reshape", {any("x")}, "seen")}, "moved"))}),
           .guards = {{"an axis that is permuted has one element",
                       [](const Match& m) { return std::ranges::count(m.value("seen")->shape(), Dim(1)) > 0; }},
-                     {"quantized values have one scale",
-                      [](const Match& m) {
-                        const auto& quant = m.value("x")->type().quant;
-                        return !quant || quant->per_tensor();
-                      }}},
+                     kOneScale},
           .exactness = "bit for bit",
           .rewrite =
               [](const Match& m, Build& build) {
@@ -92,7 +108,7 @@ Rule permute_without_ones() {
 const RuleSet& merging() {
   static const RuleSet set = {"merging",
                               "Neighbours in one, after everything is legal, where that is cheaper.",
-                              {depthwise_into_producer(), permute_without_ones()}};
+                              {depthwise_into_producer(), function_between_reshapes(), permute_without_ones()}};
   return set;
 }
 

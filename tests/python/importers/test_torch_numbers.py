@@ -117,6 +117,27 @@ def test_truths_of_sizes(function: Callable[[torch.Tensor], Any]) -> None:
     agrees(function)
 
 
+NUMBERS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "full": lambda x: torch.full((x.shape[1], 2), x.shape[1]),
+    "full_like": lambda x: torch.full_like(x, x.shape[1] + 1),
+    "new_full": lambda x: x.new_full((2,), x.shape[1]),
+    "fill": lambda x: x.clone().fill_(x.shape[1]),
+    "tensor": lambda x: torch.tensor([x.shape[1], 1]),
+    "scalar_tensor": lambda x: torch.scalar_tensor(x.shape[1]),
+    "maximum": lambda x: torch.maximum(torch.arange(20), torch.tensor(x.shape[1])),
+    "scatter": lambda x: x.scatter(1, torch.tensor([[0, 1]]), x.shape[1]),
+    "index_fill": lambda x: x.index_fill(1, torch.tensor([0]), x.shape[1]),
+    "hardtanh": lambda x: F.hardtanh(x * 99, -x.shape[1], x.shape[1]),
+    "threshold": lambda x: F.threshold(x, 0, x.shape[1]),
+    "elu": lambda x: F.elu(x, x.shape[1]),
+}
+
+
+@pytest.mark.parametrize("function", NUMBERS.values(), ids=NUMBERS)
+def test_sizes_are_numbers(function: Callable[[torch.Tensor], Any]) -> None:
+    agrees(function, [6, 7, 30])
+
+
 def test_numbers_as_outputs() -> None:
     program = export(
         Applies(lambda x: (x * 2, x.shape[1] / 3, x.shape[1] > 7)),

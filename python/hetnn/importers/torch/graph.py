@@ -459,7 +459,7 @@ class _Importer:
             if written is not None:
                 self._values.update(dict.fromkeys(sharing(node), self._values[node]))
         except TypeError:
-            if not any(_is_number_of_sizes(value) for value in node.all_input_nodes):
+            if not any(isinstance(value.meta.get("val"), of_sizes) for value in node.all_input_nodes):
                 raise
             self.refused.add(target)
             self._note(node, target, "a number that depends on sizes, which must be known when compiling")

@@ -10,7 +10,10 @@ from hetnn.importers.torch.rules.call import Call, rule
 
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
 def _clamp(call: Call) -> Any:
-    low, high = call.args.get("min"), call.args.get("max")
+    return _between(call, call.args.get("min"), call.args.get("max"))
+
+
+def _between(call: Call, low: Any, high: Any) -> Any:
     if not all(bound is None or _is_real(bound) for bound in (low, high)):
         x, low, high = call.promote([call["self"], low, high])
         x = x if low is None else call.create("maximum", [x, low])
@@ -31,7 +34,7 @@ def _limits(call: Call, low: float, high: float) -> Any:
 
 @rule("hardtanh.default")
 def _hardtanh(call: Call) -> Any:
-    return _limits(call, float(call["min_val"]), float(call["max_val"]))
+    return _between(call, call["min_val"], call["max_val"])
 
 
 @rule("relu6.default")

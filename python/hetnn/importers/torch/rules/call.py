@@ -9,7 +9,7 @@ import numpy as np
 import sympy
 import torch
 
-from hetnn._core import Dim
+from hetnn._core import Dim, Value
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
@@ -252,7 +252,7 @@ class Call(Building):
     def filled(self, value: Any) -> Any:
         """A tensor of the result's type and shape that holds one value."""
         shape = self.shape()
-        one = self.cast(value, self.dtype()) if hasattr(value, "dtype") else self.constant(value, self.dtype())
+        one = self.constant(value, self.dtype())
         return self.create("expand", [one], shape=shape) if shape else one
 
     def filled_part(self, value: Any) -> Any:
@@ -337,7 +337,11 @@ class Call(Building):
         return self.dtype() not in NUMPY or float(np.float64(value).astype(NUMPY[self.dtype()])) != float(value)
 
     def constant(self, value: Any, dtype: str) -> Any:
-        """Numbers as a constant of an element type."""
+        """Numbers as a constant of an element type; what depends on sizes as a value that each run computes."""
+        if isinstance(value, Dim):
+            return self.cast(self.reshape(self.whole(value), []), dtype)
+        if isinstance(value, Value):
+            return self.cast(value, dtype)
         return self._importer.builder.constant(self.array(value, dtype))
 
     def promote(self, values: Sequence[Any], compare: bool = False) -> list[Any]:
@@ -345,14 +349,7 @@ class Call(Building):
         wanted = self.common(values) if compare else self.dtype()
         out = []
         for value in values:
-            if isinstance(value, _NUMBERS):
-                out.append(self.constant(value, wanted))
-            elif isinstance(value, Dim):
-                out.append(self.cast(self.reshape(self.whole(value), []), wanted))
-            elif value is None:
-                out.append(value)
-            else:
-                out.append(self.cast(value, wanted))
+            out.append(None if value is None else self.constant(value, wanted))
         return out
 
     def common(self, values: Sequence[Any]) -> str:

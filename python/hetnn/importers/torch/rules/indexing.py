@@ -271,7 +271,7 @@ def _index_add(call: Call) -> Any:
 @rule("index_fill.int_Scalar", "index_fill.int_Tensor")
 def _index_fill(call: Call) -> Any:
     value, dtype = call["value"], call["self"].dtype
-    value = call.cast(value, dtype) if hasattr(value, "dtype") else call.constant(value, dtype)
+    value = call.constant(value, dtype)
     return _index_into(call, call.reshape(value, [1] * max(len(call["self"].shape), 1)), "none", from_end=True)
 
 

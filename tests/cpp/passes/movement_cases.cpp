@@ -24,6 +24,15 @@ const Cases& movement_cases() {
   %y = permute(%t0) {perm = [0,2,1]} : i8{0.5:1}[3,2,4]
 })",
            "permute", 0, Values::random},
+          {"permute_of_fewer_axes", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,3,2,2,3]) -> (%y) {
+  %y = permute(%x) {perm = [0,2,1,3,4]} : i8{0.5:1}[2,2,3,2,3]
+})",
+           "reshape permute reshape", 0, Values::random},
+          {"permute_of_fewer_axes",
+           R"(graph @g {stage = imported, symbols = [n: 1..4 = 2]} (%x: f32[n,3,1,2,3,2]) -> (%y) {
+  %y = permute(%x) {perm = [3,4,2,5,0,1]} : f32[2,3,1,2,n,3]
+})",
+           "reshape permute reshape", 0, Values::random},
           {"permute_as_reshape", R"(graph @g {stage = imported} (%x: i8{0.5:1}[2,1,3]) -> (%y) {
   %y = permute(%x) {perm = [0,2,1]} : i8{0.5:1}[2,3,1]
 })",
@@ -145,6 +154,18 @@ const Cases& movement_cases() {
            R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {
   %t0 = permute(%x) {perm = [1,0], q_scale = [0.5,0.25], q_axis = 1} : i8{0.5,0.25@1}[6,2]
   %y = permute(%t0) {perm = [1,0], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,6]
+})"},
+          {"permute_of_fewer_axes", "x has more than four axes, of which some stay neighbours or have size 1",
+           R"(graph @g {stage = imported} (%x: f32[2,3,2,2]) -> (%y) {
+  %y = permute(%x) {perm = [0,2,3,1]} : f32[2,2,2,3]
+})"},
+          {"permute_of_fewer_axes", "x has more than four axes, of which some stay neighbours or have size 1",
+           R"(graph @g {stage = imported} (%x: f32[2,3,2,2,3]) -> (%y) {
+  %y = permute(%x) {perm = [4,3,2,1,0]} : f32[3,2,2,3,2]
+})"},
+          {"permute_of_fewer_axes", "quantized values have one scale",
+           R"(graph @g {stage = imported} (%x: i8{0.5,0.25@4}[2,3,2,2,2]) -> (%y) {
+  %y = permute(%x) {perm = [0,2,1,3,4], q_scale = [0.5,0.25], q_axis = 4} : i8{0.5,0.25@4}[2,2,3,2,2]
 })"},
           {"permute_as_reshape", "quantized values have one scale",
            R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,1]) -> (%y) {

@@ -1,6 +1,8 @@
 // Movements that do nothing, and movements that follow one another.
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <optional>
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/window.h"
@@ -95,6 +97,52 @@ Rule permute_as_reshape() {
       .guards = {{"the axes longer than 1 keep their order", moves_only_ones}, kOneScale},
       .exactness = kBits,
       .rewrite = [](const Match& m, Build& build) { return build.reshape(m.value("x"), m.root()->output()->shape()); },
+      .quantized = true};
+}
+
+// Axes of the result in runs of neighbours that are neighbours in x, too, and of axes of size 1.
+std::vector<std::vector<size_t>> runs_of(const Match& m) {
+  const Shape& x = m.value("x")->shape();
+  std::vector<std::vector<size_t>> runs;
+  std::optional<size_t> next;  // the axis that would go on with the last run
+  for (const size_t axis : order_of(*m.root())) {
+    if (x[axis] == Dim(1)) continue;
+    if (next != axis) runs.emplace_back();
+    runs.back().push_back(axis);
+    for (next = axis + 1; *next < x.size() && x[*next] == Dim(1);) ++*next;
+  }
+  return runs;
+}
+bool has_fewer_axes(const Match& m) {
+  return m.value("x")->rank() > 4 && !moves_only_ones(m) && runs_of(m).size() < m.value("x")->shape().size();
+}
+
+// Such as the groups of channels that change places, the pixels going along.
+Rule permute_of_fewer_axes() {
+  return {
+      .name = "permute_of_fewer_axes",
+      .equation = "permute(x) = permute(x with neighbours that stay neighbours as one axis), of more than four axes",
+      .pattern = op("permute", {any("x")}),
+      .guards = {{"x has more than four axes, of which some stay neighbours or have size 1", has_fewer_axes},
+                 kOneScale},
+      .exactness = kBits,
+      .rewrite =
+          [](const Match& m, Build& build) {
+            const std::vector<std::vector<size_t>> runs = runs_of(m);
+            std::vector<size_t> order(runs.size());  // of runs, as their axes lie in x
+            std::iota(order.begin(), order.end(), 0);
+            std::ranges::sort(order, {}, [&](size_t run) { return runs[run].front(); });
+            Shape joined;
+            std::vector<Dim> perm(runs.size());
+            for (size_t at = 0; at < order.size(); ++at) {
+              Dim size = 1;
+              for (const size_t axis : runs[order[at]]) size = size * m.value("x")->shape()[axis];
+              joined.push_back(size);
+              perm[order[at]] = static_cast<int64_t>(at);
+            }
+            ir::Value* y = build.op("permute", {build.reshape(m.value("x"), joined)}, {{"perm", perm}});
+            return build.reshape(y, m.root()->output()->shape());
+          },
       .quantized = true};
 }
 
@@ -298,7 +346,7 @@ const RuleSet& movement() {
        nothing("concat_of_slices", "concat(x[:a], x[a:b], x[b:]) = x", op("concat", {op("slice", {any("x")})}),
                {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
        reshape_of_view(), function_of_line(), channels_of_line(), sum_of_lines(), permute_of_permute(),
-       permute_as_reshape(), gather_of_one(), pad_into_convolution(), reduce_three_axes()}};
+       permute_as_reshape(), permute_of_fewer_axes(), gather_of_one(), pad_into_convolution(), reduce_three_axes()}};
   return set;
 }
 

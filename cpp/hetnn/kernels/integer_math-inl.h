@@ -57,6 +57,30 @@ class ToByte {
 #if HWY_TARGET != HWY_SCALAR
 using D8 = hn::Repartition<int8_t, DI>;
 using D16 = hn::Repartition<int16_t, DI>;
+constexpr int64_t kBytes = kLanes * 4;  // of a vector
+
+// n bytes of at most a vector, zeros behind; no other memory is touched.
+HWY_INLINE hn::Vec<D8> LoadSome(const int8_t* p, int64_t n) {
+  if (n >= kBytes) return hn::LoadU(D8(), p);
+#if HWY_TARGET == HWY_AVX3
+  return hn::MaskedLoad(hn::FirstN(D8(), static_cast<size_t>(n)), D8(), p);
+#else
+  HWY_ALIGN int8_t part[kBytes] = {};
+  std::memcpy(part, p, static_cast<size_t>(n));
+  return hn::Load(D8(), part);
+#endif
+}
+
+HWY_INLINE void StoreSome(hn::Vec<D8> v, int8_t* p, int64_t n) {
+  if (n >= kBytes) return hn::StoreU(v, D8(), p);
+#if HWY_TARGET == HWY_AVX3
+  hn::BlendedStore(v, hn::FirstN(D8(), static_cast<size_t>(n)), D8(), p);
+#else
+  HWY_ALIGN int8_t part[kBytes];
+  hn::Store(v, D8(), part);
+  std::memcpy(p, part, static_cast<size_t>(n));
+#endif
+}
 
 // The same of four vectors at once, by packing with saturation: their integers in the order of lanes of 16 bytes. Not
 // bounded, the reals must lie below 2^31.

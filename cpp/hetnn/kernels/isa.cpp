@@ -59,6 +59,14 @@ bool has_avx_vnni() {
 #endif
 }
 
+bool has_avx512_vbmi() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vbmi");
+#else
+  return false;
+#endif
+}
+
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
   for (const int64_t target : available()) names.emplace_back(hwy::TargetName(target));

@@ -23,6 +23,9 @@ int64_t chosen_integer_isa();
 /// Whether AVX2 comes with products of bytes (AVX-VNNI).
 bool has_avx_vnni();
 
+/// Whether AVX-512 comes with permutations of bytes (VBMI).
+bool has_avx512_vbmi();
+
 /// The function F of the instruction set ISA, of those that Highway compiled it for. Highway's own dispatcher would
 /// need its library.
 #define HETNN_CHOSEN_BY(ISA, F) \

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
@@ -144,6 +146,7 @@ inline PanelShape few_channels_shape(const WindowGeometry& g, int64_t elem_bytes
   PanelShape shape = direct_shape(g, elem_bytes);
   shape.taps = g.rows.kernel;
   shape.k = g.columns.kernel * g.channels;
+  shape.whole_steps = true;
   return shape;
 }
 
@@ -229,7 +232,9 @@ class FewChannelsConv final : public Kernel {
     to += begin * g_.channels;
     const int64_t count = end - begin;
     const int64_t plane = g_.height * g_.width;
-    if (plain_) {
+    if (plain_ && sizeof(Element) == 1 && std::endian::native == std::endian::little && g_.channels == 3) {
+      interleave_three(x + n * 3 * plane + y * g_.width, plane, count, to);
+    } else if (plain_) {
       for (int64_t c = 0; c < g_.channels; ++c) {
         const Element* from = x + (n * g_.channels + c) * plane + y * g_.width;
         for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[i];
@@ -238,6 +243,16 @@ class FewChannelsConv final : public Kernel {
       const Element* from = x + (n * plane + y * g_.width) * in_pitch_;
       for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * in_pitch_, g_.channels, to + i * g_.channels);
     }
+  }
+
+  // Three bytes at once, and one more that the next pixel overwrites.
+  static void interleave_three(const Element* from, int64_t plane, int64_t count, Element* to) {
+    const auto byte = [&](int64_t i, int64_t c) { return uint32_t{static_cast<uint8_t>(from[c * plane + i])}; };
+    for (int64_t i = 0; i + 1 < count; ++i) {
+      const uint32_t pixel = byte(i, 0) | byte(i, 1) << 8 | byte(i, 2) << 16;
+      std::memcpy(to + 3 * i, &pixel, sizeof pixel);
+    }
+    for (int64_t c = 0; c < 3 && count > 0; ++c) to[3 * (count - 1) + c] = from[c * plane + count - 1];
   }
 
   WindowGeometry g_;

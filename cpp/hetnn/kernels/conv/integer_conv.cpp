@@ -30,6 +30,12 @@ int64_t place_of(int64_t channel) {
   return channel / kDepthwiseBlock * kDepthwiseBlock + place_in_block(channel % kDepthwiseBlock);
 }
 
+bool is_by_columns(const WindowGeometry& g) {
+  return g.rows.kernel == 3 && g.columns.kernel == 3 && g.columns.dilation == 1 && g.columns.stride <= 2;
+}
+// Where a tap stands in the quads of a channel.
+int64_t place_in_quads(const WindowGeometry& g, int64_t tap) { return is_by_columns(g) ? tap % 3 * 4 + tap / 3 : tap; }
+
 /// One input channel per output channel.
 class IntegerDepthwiseConv final : public Kernel {
  public:
@@ -37,9 +43,13 @@ class IntegerDepthwiseConv final : public Kernel {
       : windows_(g, call.inputs[0].pitch_elems, static_cast<int8_t>(LayerScales(call).x_zero)),
         ends_(call, LayerScales(call)),
         rounding_(LayerScales(call).rounding),
-        run_(integer_depthwise()),
+        run_(integer_depthwise().any),
         bias_(call.params.integer("bias", 0) != 0),
-        out_pitch_(call.outputs[0].pitch_elems) {}
+        out_pitch_(call.outputs[0].pitch_elems) {
+    const IntegerDepthwiseFunction sliding = integer_depthwise().sliding[is_by_columns(g) ? g.columns.stride : 0];
+    slides_ = sliding != nullptr;
+    if (slides_) run_ = sliding;
+  }
 
   int64_t scratch_bytes(int threads) const override { return threads * bytes_per_thread(); }
   bool serial() const override { return windows_.geometry().out_pixels() * windows_.geometry().channels < 4096; }
@@ -49,7 +59,7 @@ class IntegerDepthwiseConv final : public Kernel {
     const int64_t padded = blocks_of(g) * kDepthwiseBlock;
     const WindowRows rows = windows_.on(inputs[0]);
     const auto** table = reinterpret_cast<const std::byte**>(context.scratch + context.thread * bytes_per_thread());
-    std::fill(table + g.taps() * g.out_width, table + quads_of(g) * 4 * g.out_width, windows_.zeros());
+    std::fill_n(table, quads_of(g) * 4 * g.out_width, windows_.zeros());
     IntegerDepthwise tile{};
     tile.rows = table;
     tile.rows_stride = g.out_width;
@@ -70,8 +80,16 @@ class IntegerDepthwiseConv final : public Kernel {
     tile.high = ends_.high;
     tile.ld_out = out_pitch_;
     const Share share = share_of(g.batch * g.out_height, context.thread, context.threads);
+    tile.zeros = windows_.zeros();
+    tile.before = g.columns.before;
+    tile.width = g.width;
     for (int64_t row = share.begin; row < share.end; ++row) {
-      rows.fill(row * g.out_width, g.out_width, table, g.out_width);
+      if (is_by_columns(g)) {
+        find_lines(inputs[0], row, tile);
+        if (!slides_) fill_columns(tile, table);
+      } else {
+        rows.fill(row * g.out_width, g.out_width, table, g.out_width);
+      }
       tile.out = reinterpret_cast<int8_t*>(outputs[0]) + row * g.out_width * out_pitch_;
       run_(tile);
       if (tile.raw == nullptr) continue;
@@ -107,13 +125,36 @@ class IntegerDepthwiseConv final : public Kernel {
       for (int64_t tap = 0; tap < g.taps(); ++tap) {
         const auto w = static_cast<int8_t>(weight[static_cast<size_t>(c * g.taps() + tap)]);
         sums[place] += w;
-        to[(block * quads_of(g) + tap / 4 * kDepthwiseBlock + place - block) * 4 + tap % 4] = w;
+        const int64_t at = place_in_quads(g, tap);
+        to[(block * quads_of(g) + at / 4 * kDepthwiseBlock + place - block) * 4 + at % 4] = w;
       }
     }
     return packed;
   }
 
  private:
+  // Of a row of results, the rows of pixels of its windows.
+  void find_lines(const std::byte* x, int64_t row, IntegerDepthwise& tile) const {
+    const WindowGeometry& g = windows_.geometry();
+    const int64_t image = row / g.out_height, first = g.rows.begin(row % g.out_height);
+    for (int64_t ky = 0; ky < 3; ++ky) {
+      const int64_t y = first + ky * g.rows.dilation;
+      const bool is_inside = y >= 0 && y < g.height;
+      tile.lines[ky] = is_inside ? x + (image * g.height + y) * g.width * windows_.pitch_bytes() : tile.zeros;
+      tile.line_steps[ky] = is_inside ? windows_.pitch_bytes() : 0;
+    }
+  }
+
+  // Pointers to the pixels of those lines, in the order of the quads.
+  void fill_columns(const IntegerDepthwise& tile, const std::byte** table) const {
+    const WindowGeometry& g = windows_.geometry();
+    for (int64_t tap = 0; tap < 9; ++tap) {
+      const std::byte** to = table + place_in_quads(g, tap) * g.out_width;
+      for (int64_t pixel = 0, x = tap % 3 - tile.before; pixel < g.out_width; ++pixel, x += g.columns.stride)
+        to[pixel] = x >= 0 && x < g.width ? tile.lines[tap / 3] + x * tile.line_steps[tap / 3] : tile.zeros;
+    }
+  }
+
   int64_t table_bytes() const {
     const WindowGeometry& g = windows_.geometry();
     return (quads_of(g) * 4 * g.out_width * static_cast<int64_t>(sizeof(const std::byte*)) + 63) / 64 * 64;
@@ -129,6 +170,7 @@ class IntegerDepthwiseConv final : public Kernel {
   IntegerEnds ends_;
   Rounding rounding_;
   IntegerDepthwiseFunction run_;
+  bool slides_ = false;
   bool bias_;
   int64_t out_pitch_;
 };

@@ -2,6 +2,7 @@
 #include "hetnn/kernels/conv/integer_depthwise.h"
 
 #include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/conv/integer_depthwise.cpp"
@@ -40,95 +41,167 @@ void Depthwise(const IntegerDepthwise& t) {
   }
 }
 #else
-constexpr int64_t kBytes = kLanes * 4;  // channels of a vector
-
-HWY_INLINE hn::Vec<D8> LoadChannels(const int8_t* p, int64_t n) {
-  if (n >= kBytes) return hn::LoadU(D8(), p);
-#if HWY_TARGET == HWY_AVX3
-  return hn::MaskedLoad(hn::FirstN(D8(), static_cast<size_t>(n)), D8(), p);
-#else
-  HWY_ALIGN int8_t part[kBytes] = {};
-  std::memcpy(part, p, static_cast<size_t>(n));
-  return hn::Load(D8(), part);
-#endif
-}
-
-HWY_INLINE void StoreChannels(hn::Vec<D8> v, int8_t* p, int64_t n) {
-  if (n >= kBytes) return hn::StoreU(v, D8(), p);
-#if HWY_TARGET == HWY_AVX3
-  hn::BlendedStore(v, hn::FirstN(D8(), static_cast<size_t>(n)), D8(), p);
-#else
-  HWY_ALIGN int8_t part[kBytes];
-  hn::Store(v, D8(), part);
-  std::memcpy(p, part, static_cast<size_t>(n));
-#endif
-}
-
+// The same bytes of four pixels, side by side for each channel.
 template <typename Products>
-void Depthwise(const IntegerDepthwise& t) {
+HWY_INLINE void Interleave(const hn::Vec<D8> (&x)[4], typename Products::Row (&four)[4]) {
   const DI d;
   const D8 d8;
   const D16 d16;
+  const auto low01 = hn::BitCast(d16, hn::InterleaveLower(d8, x[0], x[1])),
+             high01 = hn::BitCast(d16, hn::InterleaveUpper(d8, x[0], x[1])),
+             low23 = hn::BitCast(d16, hn::InterleaveLower(d8, x[2], x[3])),
+             high23 = hn::BitCast(d16, hn::InterleaveUpper(d8, x[2], x[3]));
+  four[0] = Products::OfRows(hn::BitCast(d, hn::InterleaveLower(d16, low01, low23)));
+  four[1] = Products::OfRows(hn::BitCast(d, hn::InterleaveUpper(d16, low01, low23)));
+  four[2] = Products::OfRows(hn::BitCast(d, hn::InterleaveLower(d16, high01, high23)));
+  four[3] = Products::OfRows(hn::BitCast(d, hn::InterleaveUpper(d16, high01, high23)));
+}
+
+// Where vectors of bytes go: n channels of one pixel.
+struct OfOne {
+  int64_t n;
+  static constexpr int64_t kPixels = 1;
+  HWY_INLINE hn::Vec<D8> Load(const int8_t* p, const int8_t*) const { return LoadSome(p, n); }
+  HWY_INLINE void Store(hn::Vec<D8> v, int8_t* p, int8_t*) const { StoreSome(v, p, n); }
+  // What belongs to the channels.
+  static HWY_INLINE VI Words(const int32_t* p) { return hn::LoadU(DI(), p); }
+};
+
+#if HWY_TARGET == HWY_AVX3
+// At most half as many channels, of two pixels.
+struct OfTwo {
+  __mmask32 mask;
+  static constexpr int64_t kPixels = 2;
+  explicit OfTwo(int64_t n) : mask(static_cast<__mmask32>((uint64_t{1} << n) - 1)) {}
+  HWY_INLINE hn::Vec<D8> Load(const int8_t* p, const int8_t* q) const {
+    return {_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi8(mask, p)),
+                               _mm256_maskz_loadu_epi8(mask, q), 1)};
+  }
+  HWY_INLINE void Store(hn::Vec<D8> v, int8_t* p, int8_t* q) const {
+    _mm256_mask_storeu_epi8(p, mask, _mm512_castsi512_si256(v.raw));
+    _mm256_mask_storeu_epi8(q, mask, _mm512_extracti64x4_epi64(v.raw, 1));
+  }
+  static HWY_INLINE VI Words(const int32_t* p) {
+    return {_mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+};
+#endif
+
+// Channels [c, c + n) of all pixels, as many at once as `Pixels` says. kStride 0: windows of any size and distance.
+template <typename Products, int kStride, typename Pixels>
+void Channels(const IntegerDepthwise& t, int64_t c, const Pixels& at_once) {
+  constexpr int kKept = kStride == 0 ? 0 : 3 - kStride;  // columns of a window that belong to the next
   const ToBytes<true> to_bytes(t.low, t.high, t.zero);
-  const VI turned = hn::Set(d, t.x_zero + Products::kTurn);
+  const VI turned = hn::Set(DI(), t.x_zero + Products::kTurn);
   const int64_t padded = (t.channels + kDepthwiseBlock - 1) / kDepthwiseBlock * kDepthwiseBlock;
+  const int64_t block = c / kDepthwiseBlock * kDepthwiseBlock, within = c % kDepthwiseBlock / 4;
+  VI base[4];
+  VF factor[4];
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    const int64_t at = block + 16 * j + within;
+    base[j] = hn::Mul(turned, Pixels::Words(t.sums + at));
+    base[j] = t.bias == nullptr ? hn::Neg(base[j]) : hn::Sub(Pixels::Words(t.bias + at), base[j]);
+    factor[j] = hn::BitCast(DF(), Pixels::Words(reinterpret_cast<const int32_t*>(t.factors + at)));
+  }
+  const auto* weights = reinterpret_cast<const int32_t*>(t.weights) + block * t.quads + within;
+  // The second of two pixels comes that far behind the first; of an odd number one is computed twice.
+  const int64_t pixels = (t.pixels + Pixels::kPixels - 1) / Pixels::kPixels, second = t.pixels - pixels;
+  const auto load = [&](int64_t tap, int64_t pixel) HWY_ATTR {
+    const std::byte* const* row = t.rows + tap * t.rows_stride + pixel;
+    return at_once.Load(reinterpret_cast<const int8_t*>(row[0]) + c, reinterpret_cast<const int8_t*>(row[second]) + c);
+  };
+  typename Products::Row columns[3][4];
+  const auto load_column = [&](int kx, int64_t pixel) HWY_ATTR {
+    const int64_t column = pixel * kStride + kx - t.before, other = column + second * kStride;
+    const auto line = [&](int ky) HWY_ATTR {
+      const auto at = [&](int64_t x) HWY_ATTR {
+        const bool is_inside = static_cast<uint64_t>(x) < static_cast<uint64_t>(t.width);
+        return reinterpret_cast<const int8_t*>(is_inside ? t.lines[ky] + x * t.line_steps[ky] : t.zeros) + c;
+      };
+      return at_once.Load(at(column), at(other));
+    };
+    const hn::Vec<D8> last = line(2);  // and once more, times 0
+    const hn::Vec<D8> x[4] = {line(0), line(1), last, last};
+    Interleave<Products>(x, columns[kx]);
+  };
+#pragma GCC unroll 4
+  for (int kx = 0; kx < kKept; ++kx) load_column(kx, 0);
+  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+    VI acc[4] = {base[0], base[1], base[2], base[3]};
+    const auto add = [&](const typename Products::Row(&four)[4], int64_t quad) HWY_ATTR {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        const VI w = Pixels::Words(weights + quad * kDepthwiseBlock + 16 * j);
+        acc[j] = Products::Add(acc[j], four[j], Products::OfWeights(w));
+      }
+    };
+    if constexpr (kStride > 0) {
+#pragma GCC unroll 4
+      for (int kx = kKept; kx < 3; ++kx) load_column(kx, pixel);
+#pragma GCC unroll 4
+      for (int kx = 0; kx < 3; ++kx) add(columns[kx], kx);
+#pragma GCC unroll 4
+      for (int kx = 0; kx < kKept; ++kx)
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) columns[kx][j] = columns[kx + kStride][j];
+    } else {
+      for (int64_t quad = 0; quad < t.quads; ++quad) {
+        const hn::Vec<D8> x[4] = {load(4 * quad, pixel), load(4 * quad + 1, pixel), load(4 * quad + 2, pixel),
+                                  load(4 * quad + 3, pixel)};
+        typename Products::Row four[4];
+        Interleave<Products>(x, four);
+        add(four, quad);
+      }
+    }
+    if (t.raw != nullptr) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) hn::StoreU(acc[j], DI(), t.raw + pixel * padded + block + 16 * j + within);
+      continue;
+    }
+    const auto real = [&](int j) HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), acc[j]), factor[j]); };
+    int8_t* out = t.out + pixel * t.ld_out + c;
+    at_once.Store(to_bytes(real(0), real(1), real(2), real(3)), out, out + second * t.ld_out);
+  }
+}
+
+template <typename Products, int kStride = 0>
+void Depthwise(const IntegerDepthwise& t) {
   for (int64_t c = 0; c < t.channels; c += kBytes) {
     const int64_t n = HWY_MIN(kBytes, t.channels - c);
-    const int64_t block = c / kDepthwiseBlock * kDepthwiseBlock, within = c % kDepthwiseBlock / 4;
-    VI base[4];
-    VF factor[4];
-#pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
-      const int64_t at = block + 16 * j + within;
-      base[j] = hn::Mul(turned, hn::LoadU(d, t.sums + at));
-      base[j] = t.bias == nullptr ? hn::Neg(base[j]) : hn::Sub(hn::LoadU(d, t.bias + at), base[j]);
-      factor[j] = hn::LoadU(DF(), t.factors + at);
+#if HWY_TARGET == HWY_AVX3
+    if (n <= kBytes / 2 && t.raw == nullptr) {
+      Channels<Products, kStride>(t, c, OfTwo(n));
+      continue;
     }
-    const auto* weights = reinterpret_cast<const int32_t*>(t.weights) + block * t.quads + within;
-    for (int64_t pixel = 0; pixel < t.pixels; ++pixel) {
-      VI acc[4] = {base[0], base[1], base[2], base[3]};
-      for (int64_t quad = 0; quad < t.quads; ++quad) {
-        hn::Vec<D8> x[4];
-#pragma GCC unroll 4
-        for (int tap = 0; tap < 4; ++tap) {
-          const std::byte* row = t.rows[(4 * quad + tap) * t.rows_stride + pixel];
-          x[tap] = LoadChannels(reinterpret_cast<const int8_t*>(row) + c, n);
-        }
-        const auto low01 = hn::BitCast(d16, hn::InterleaveLower(d8, x[0], x[1])),
-                   high01 = hn::BitCast(d16, hn::InterleaveUpper(d8, x[0], x[1])),
-                   low23 = hn::BitCast(d16, hn::InterleaveLower(d8, x[2], x[3])),
-                   high23 = hn::BitCast(d16, hn::InterleaveUpper(d8, x[2], x[3]));
-        const VI four[4] = {hn::BitCast(d, hn::InterleaveLower(d16, low01, low23)),
-                            hn::BitCast(d, hn::InterleaveUpper(d16, low01, low23)),
-                            hn::BitCast(d, hn::InterleaveLower(d16, high01, high23)),
-                            hn::BitCast(d, hn::InterleaveUpper(d16, high01, high23))};
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) {
-          const VI w = hn::LoadU(d, weights + quad * kDepthwiseBlock + 16 * j);
-          acc[j] = Products::Add(acc[j], Products::OfRows(four[j]), Products::OfWeights(w));
-        }
-      }
-      if (t.raw != nullptr) {
-#pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) hn::StoreU(acc[j], d, t.raw + pixel * padded + block + 16 * j + within);
-        continue;
-      }
-      const auto real = [&](int j) HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), acc[j]), factor[j]); };
-      StoreChannels(to_bytes(real(0), real(1), real(2), real(3)), t.out + pixel * t.ld_out + c, n);
-    }
+#endif
+    Channels<Products, kStride>(t, c, OfOne{n});
   }
 }
 
 #endif
 
-IntegerDepthwiseFunction Chosen() {
-#if HWY_TARGET == HWY_AVX3
-  return &Depthwise<Quads>;
-#elif HWY_TARGET == HWY_AVX2
-  return has_avx_vnni() ? &Depthwise<Quads> : &Depthwise<Pairs>;
-#else
-  return &Depthwise<Singles>;
+template <typename Products>
+constexpr IntegerDepthwiseTable MakeTable() {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  // Where four products are one instruction, what comes before them counts.
+  if constexpr (std::is_same_v<Products, Quads>)
+    return {&Depthwise<Products>, {nullptr, &Depthwise<Products, 1>, &Depthwise<Products, 2>}};
 #endif
+  return {&Depthwise<Products>, {}};
+}
+
+const IntegerDepthwiseTable* Table() {
+#if HWY_TARGET == HWY_AVX3
+  static constexpr IntegerDepthwiseTable kTable = MakeTable<Quads>();
+#elif HWY_TARGET == HWY_AVX2
+  static constexpr IntegerDepthwiseTable kQuads = MakeTable<Quads>();
+  static constexpr IntegerDepthwiseTable kTable = MakeTable<Pairs>();
+  if (has_avx_vnni()) return &kQuads;
+#else
+  static constexpr IntegerDepthwiseTable kTable = MakeTable<Singles>();
+#endif
+  return &kTable;
 }
 
 }  // namespace
@@ -138,6 +211,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-IntegerDepthwiseFunction integer_depthwise() { return HETNN_CHOSEN_BY(chosen_integer_isa(), Chosen)(); }
+const IntegerDepthwiseTable& integer_depthwise() { return *HETNN_CHOSEN_BY(chosen_integer_isa(), Table)(); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

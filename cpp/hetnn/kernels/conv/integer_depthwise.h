@@ -17,6 +17,11 @@ struct IntegerDepthwise {
   const std::byte* const* rows;  // rows[tap * rows_stride + pixel]; four taps for each quad
   int64_t rows_stride;
   int64_t quads, pixels, channels;
+  // Sliding: of each row of the window its first pixel, and how far one is from the next: both `zeros` and 0 outside.
+  const std::byte* lines[3];
+  int64_t line_steps[3];
+  const std::byte* zeros;
+  int64_t before, width;  // pixels of zeros that a line begins with, and of its own
   const std::byte* weights;
   const int32_t* bias;  // or null
   const int32_t* sums;  // of the weights
@@ -29,6 +34,12 @@ struct IntegerDepthwise {
 };
 
 using IntegerDepthwiseFunction = void (*)(const IntegerDepthwise&);
-IntegerDepthwiseFunction integer_depthwise();
+struct IntegerDepthwiseTable {
+  IntegerDepthwiseFunction any;
+  /// Of windows of 3 x 3 as many pixels apart, whose quads are the pixels of a column and one more, times 0: columns
+  /// that two of them share are read once. Where not null.
+  IntegerDepthwiseFunction sliding[3];
+};
+const IntegerDepthwiseTable& integer_depthwise();
 
 }  // namespace hetnn::kernels

@@ -46,8 +46,8 @@ class IntegerBinary final : public Kernel {
     if (values.size() > 1) c1_ = static_cast<float>(values[1]);
     if (call.params.has("q_rounding")) table_ = table_of(call);
     if (function != ops::Function::add || !table_.empty()) return;
-    sum_scales_ = {operands_[0].scale, operands_[1].scale, y_.scale, operands_[0].zero, operands_[1].zero, y_.zero};
-    sum_ = sum_rows(sum_scales_);
+    sum_ = {operands_[0].scale, operands_[1].scale, y_.scale, operands_[0].zero, operands_[1].zero, y_.zero};
+    sum_.choose();
   }
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
@@ -58,6 +58,16 @@ class IntegerBinary final : public Kernel {
       alignas(64) float reals[2][kStretch];
       int8_t room[kStretch];
       const int64_t step = nest_.col_stride(0);
+      if (sum_.run != nullptr && step == 1 && nest_.col_stride(1) == 1 && nest_.col_stride(2) == 1) {
+        return sum_.run(sum_, {.a = reinterpret_cast<const int8_t*>(inputs[0]) + tile.offsets[1],
+                               .b = reinterpret_cast<const int8_t*>(inputs[1]) + tile.offsets[2],
+                               .y = reinterpret_cast<int8_t*>(outputs[0]) + tile.offsets[0],
+                               .ld_a = nest_.row_stride(1),
+                               .ld_b = nest_.row_stride(2),
+                               .ld_y = nest_.row_stride(0),
+                               .rows = tile.rows,
+                               .n = tile.cols});
+      }
       for (int64_t r = 0; r < tile.rows; ++r) {
         for (int64_t c = 0; c < tile.cols; c += kStretch) {
           const int64_t n = std::min(kStretch, tile.cols - c);
@@ -69,11 +79,6 @@ class IntegerBinary final : public Kernel {
             const int64_t da = nest_.col_stride(1), db = nest_.col_stride(2);
             for (int64_t i = 0; i < n; ++i)
               y[i * step] = table_[static_cast<size_t>((a[i * da] + 128) * 256 + b[i * db] + 128)];
-            continue;
-          }
-          if (sum_ && step == 1 && nest_.col_stride(1) == 1 && nest_.col_stride(2) == 1) {
-            sum_(reinterpret_cast<const int8_t*>(inputs[0]) + at(1), reinterpret_cast<const int8_t*>(inputs[1]) + at(2),
-                 n, sum_scales_, reinterpret_cast<int8_t*>(outputs[0]) + at(0));
             continue;
           }
           for (size_t k = 0; k < 2; ++k) {
@@ -101,8 +106,7 @@ class IntegerBinary final : public Kernel {
   BlockFunction function_;
   float c0_ = 0, c1_ = 0;
   std::vector<int8_t> table_;  // of pairs, where the call names a rounding
-  SumScales sum_scales_{};
-  SumRows sum_ = nullptr;  // of a sum, where there is one
+  ByteSum sum_{};              // of sums
   Nest nest_;
 };
 

@@ -203,6 +203,8 @@ void IntegerProduct::pack_share(const PanelShape& shape, Share panels, const Lay
   auto* factors = column_sums + columns_of(shape);
   auto* shifts = factors + columns_of(shape);
   const IntegerMicroTable& micro = integer_micro_table();
+  const bool one_factor = scales.weight.size() == 1;
+  const Requant first_factor = scales.factor(0);
   for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
     const int64_t group = panel / shape.panels_per_group(), first = panel % shape.panels_per_group() * kPanel;
     std::byte* const to = packed + panel * shape.panel_bytes();
@@ -217,7 +219,9 @@ void IntegerProduct::pack_share(const PanelShape& shape, Share panels, const Lay
     micro.sum_columns(to, shape.taps * shape.steps(), column_sums + panel * kPanel);
     for (int64_t c = 0; c < kPanel; ++c) {
       const bool is_filter = first + c < shape.cols;
-      const Requant factor = is_filter ? scales.factor(group * shape.cols + first + c) : Requant();
+      const Requant factor = !is_filter   ? Requant()
+                             : one_factor ? first_factor
+                                          : scales.factor(group * shape.cols + first + c);
       factors[panel * kPanel + c] = factor.multiplier;
       shifts[panel * kPanel + c] = factor.shift;
     }

@@ -45,6 +45,28 @@ HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums
   }
 }
 
+// Results of what stands in `sums`, of any number of columns. What is added to a sum comes last, however large it is:
+// every rounding before is one of the sum's own size.
+HWY_NOINLINE void FinishSums(const MicroTile& t, int rows, int vectors) {
+  const DF d;
+  const VF lo = Const(t.lo), hi = Const(t.hi), scale = Const(t.addend_scale);
+  const float* sum = t.sums;
+  for (int r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < int64_t{vectors} * kLanes; c += kLanes, sum += kLanes) {
+      if (c >= t.cols) continue;
+      const auto some = static_cast<size_t>(t.cols - c);
+      const bool whole = t.cols - c >= kLanes;
+      const auto load = [&](const float* from) HWY_ATTR { return whole ? hn::LoadU(d, from) : LoadFirst(from, some); };
+      VF y = hn::Load(d, sum);
+      if (t.bias != nullptr) y = hn::Add(y, load(t.bias + c));
+      if (t.addend != nullptr) y = hn::MulAdd(load(t.addend + r * t.ld_addend + c), scale, y);
+      y = AtMost(hi, AtLeast(lo, y));
+      float* out = t.out + r * t.ld_out + c;
+      whole ? hn::StoreU(y, d, out) : StoreFirst(y, out, some);
+    }
+  }
+}
+
 // How a line of a panel, 64 bytes, gives weights: vector v of the columns, of the s-th of the kSteps k that it holds.
 struct Reals {
   static constexpr int kSteps = 1;
@@ -61,8 +83,13 @@ struct Brains {  // [16][2]: halves of a word of 32 bits, as instructions on suc
   static constexpr int kSteps = 2;
   static HWY_INLINE VF Load(const float* line, int v, int s) {
     const hn::Rebind<uint32_t, DF> d;
-    const auto words = hn::Load(d, reinterpret_cast<const uint32_t*>(line) + v * kLanes);
-    return hn::BitCast(DF(), s == 0 ? hn::ShiftLeft<16>(words) : hn::And(words, hn::Set(d, 0xFFFF0000U)));
+    const auto* at = reinterpret_cast<const uint32_t*>(line) + v * kLanes;
+    if (s == 0) return hn::BitCast(DF(), hn::ShiftLeft<16>(hn::Load(d, at)));
+#if HWY_TARGET == HWY_AVX3  // no accumulator makes room for a mask
+    return VF{_mm512_castsi512_ps(_mm512_maskz_loadu_epi16(0xAAAAAAAAU, at))};
+#else
+    return hn::BitCast(DF(), hn::ShiftLeft<16>(hn::ShiftRight<16>(hn::Load(d, at))));
+#endif
   }
 };
 
@@ -100,7 +127,7 @@ void Micro(const MicroTile& t) {
 
   // What was summed so far, once there is more of it than one run of kMostSteps.
   float* HWY_RESTRICT sums = t.sums;
-  bool has_sums = t.has_sums;
+  bool has_sums = false;
   const float* HWY_RESTRICT b = t.panel;
   const float* prefetch = t.prefetch;
   const int64_t panel_stride = t.panel_stride;
@@ -169,13 +196,9 @@ void Micro(const MicroTile& t) {
     }
   }
   join();
-  // One end for all kinds of weights, which is long.
-  if constexpr (kSteps > 1) {
+  if (kSteps > 1 || columns_of(kVectors) < 0) {
     AddTo<kRows, kVectors>(acc, sums, has_sums);
-    MicroTile end = t;
-    end.taps = 0;
-    end.has_sums = true;
-    return Micro<Reals, kRows, kPanels>(end);
+    return FinishSums(t, kRows, kVectors);
   }
   if (has_sums) {
     HETNN_UNROLL
@@ -185,39 +208,28 @@ void Micro(const MicroTile& t) {
     }
   }
 
-  // What is added to the sum comes last, however large it is: every rounding before is one of the sum's own size.
+  // As FinishSums does it.
   HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t columns = columns_of(v);
-    const auto load = [&](const float* from) HWY_ATTR {
-      return columns >= kLanes ? hn::LoadU(d, from) : LoadFirst(from, static_cast<size_t>(columns));
-    };
-    if (t.bias != nullptr && columns > 0) {
-      const VF bias = load(t.bias + v * kLanes);
+    if (t.bias != nullptr) {
+      const VF bias = hn::LoadU(d, t.bias + v * kLanes);
       HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
     }
-    if (t.addend != nullptr && columns > 0) {
+    if (t.addend != nullptr) {
       const VF scale = hn::Set(d, t.addend_scale);
       HETNN_UNROLL
       for (int r = 0; r < kRows; ++r)
-        acc[r][v] = hn::MulAdd(load(t.addend + v * kLanes + r * t.ld_addend), scale, acc[r][v]);
+        acc[r][v] = hn::MulAdd(hn::LoadU(d, t.addend + v * kLanes + r * t.ld_addend), scale, acc[r][v]);
     }
   }
 
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
   HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t columns = columns_of(v);
-    float* out = t.out + v * kLanes;
-    if (columns >= kLanes) {
-      HETNN_UNROLL
-      for (int r = 0; r < kRows; ++r) hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, out + r * t.ld_out);
-    } else if (columns > 0) {
-      HETNN_UNROLL
-      for (int r = 0; r < kRows; ++r)
-        StoreFirst(AtMost(hi, AtLeast(lo, acc[r][v])), out + r * t.ld_out, static_cast<size_t>(columns));
-    }
+    HETNN_UNROLL
+    for (int r = 0; r < kRows; ++r)
+      hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, t.out + v * kLanes + r * t.ld_out);
   }
 }
 

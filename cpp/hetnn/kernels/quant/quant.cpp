@@ -146,16 +146,13 @@ std::unique_ptr<Kernel> visit_narrow(std::string_view name, DType dtype, F&& f) 
 }
 
 // The same by rows, where the elements of both sides lie side by side; others one by one.
-template <typename From, typename To>
+template <typename From, typename To, typename Rows>
 class RowsKernel final : public Kernel {
  public:
-  using Rows = void (*)(const From*, int64_t, float, int32_t, To*);
   RowsKernel(const KernelCall& call, std::string_view name, Rows rows)
       : nest_(call.outputs[0].shape(),
               {{strides_of(call.outputs[0]), 0}, broadcast_operand(call.inputs[0], call.outputs[0].shape(), name)}),
-        rows_(rows),
-        scale_(static_cast<float>(call.params.real("scale"))),
-        zero_(static_cast<int32_t>(call.params.integer("zero_point", 0))) {}
+        rows_(rows) {}
 
   bool serial() const override { return nest_.elems() <= kSerialElems; }
 
@@ -166,7 +163,7 @@ class RowsKernel final : public Kernel {
         const From* x = reinterpret_cast<const From*>(inputs[0]) + tile.offsets[1] + row * nest_.row_stride(1);
         To* y = reinterpret_cast<To*>(outputs[0]) + tile.offsets[0] + row * nest_.row_stride(0);
         if (dx == 1 && dy == 1) {
-          rows_(x, tile.cols, scale_, zero_, y);
+          rows_(x, tile.cols, y);
           continue;
         }
         From from[kBlock];
@@ -174,7 +171,7 @@ class RowsKernel final : public Kernel {
         for (int64_t c = 0; c < tile.cols; c += kBlock) {
           const int64_t n = std::min(kBlock, tile.cols - c);
           for (int64_t k = 0; k < n; ++k) from[k] = x[(c + k) * dx];
-          rows_(from, n, scale_, zero_, to);
+          rows_(from, n, to);
           for (int64_t k = 0; k < n; ++k) y[(c + k) * dy] = to[k];
         }
       }
@@ -186,13 +183,20 @@ class RowsKernel final : public Kernel {
 
   Nest nest_;
   Rows rows_;
-  float scale_;
-  int32_t zero_;
 };
+
+// rows(x, n, y) converts so many.
+template <typename From, typename To, typename Rows>
+std::unique_ptr<Kernel> make_by_rows(const KernelCall& call, std::string_view name, Rows rows) {
+  return std::make_unique<RowsKernel<From, To, Rows>>(call, name, rows);
+}
 
 std::unique_ptr<Kernel> of_table(const KernelCall& call, std::string_view name,
                                  const std::array<int8_t, 256>& entries) {
-  return make<int8_t, int8_t>(call, name, [entries](int8_t x) { return entries[static_cast<size_t>(x + 128)]; });
+  return make_by_rows<int8_t, int8_t>(call, name,
+                                      [entries, look_up = quant_rows().look_up](const int8_t* x, int64_t n, int8_t* y) {
+                                        look_up(x, n, entries.data(), y);
+                                      });
 }
 
 }  // namespace
@@ -207,7 +211,10 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
     if (call.params.has("q_rounding"))
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
     if constexpr (std::is_same_v<T, int8_t>) {
-      return std::make_unique<RowsKernel<float, T>>(call, "quantize", quant_rows().to_integers);
+      return make_by_rows<float, T>(
+          call, "quantize",
+          [to_integers = quant_rows().to_integers, scale = static_cast<float>(scale),
+           zero = static_cast<int32_t>(zero)](const float* x, int64_t n, T* y) { to_integers(x, n, scale, zero, y); });
     } else {
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T>(x, scale, zero); });
     }
@@ -224,7 +231,10 @@ std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   if (from == DType::i32) return make<int32_t, float>(call, "dequantize", to_real);
   return visit_narrow("dequantize", from, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
     if constexpr (std::is_same_v<T, int8_t>) {
-      return std::make_unique<RowsKernel<T, float>>(call, "dequantize", quant_rows().to_reals);
+      return make_by_rows<T, float>(
+          call, "dequantize",
+          [to_reals = quant_rows().to_reals, scale = static_cast<float>(scale), zero = static_cast<int32_t>(zero)](
+              const T* x, int64_t n, float* y) { to_reals(x, n, scale, zero, y); });
     } else {
       return make<T, float>(call, "dequantize", to_real);
     }

@@ -163,8 +163,22 @@ TEST(IntegerConv2d, DepthwiseOverChannelCounts) {
                 .padding = {2, 2, 2, 2},
                 .groups = c,
                 .bias = false});
+    check_conv({.n = 2,
+                .c = c,
+                .h = 8,
+                .w = 11,
+                .o = c,
+                .kh = 3,
+                .kw = 3,
+                .sh = 1,
+                .sw = 2,
+                .padding = {2, 0, 1, 3},
+                .dh = 2,
+                .groups = c});
     if (HasFatalFailure()) return;
   }
+  for (const int64_t w : {1, 2, 3})
+    check_conv({.c = 20, .h = 2, .w = w, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 20});
   check_conv({.c = 20, .h = 12, .w = 14, .o = 20, .kh = 7, .kw = 7, .padding = {3, 3, 3, 3}, .groups = 20});
   check_conv(
       {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});

@@ -156,8 +156,9 @@ class Evaluator {
     const int64_t divisor = call_.op->find_attr("q_divisor") ? call_.integer("q_divisor").value() : 1;
     for (double scale : scales.scales) factors.push_back(requant_of(scale / result().scale(), rounding_, divisor));
     const auto values = out.values<int64_t>();
-    // Filters lie along axis 1 of maps, and last in rows.
-    const size_t axis = out.shape().size() == 4 && call_.op->primitive != Primitive::product ? 1 : last(out);
+    // Filters lie along axis 1 of maps, and last in rows, also in those of four axes.
+    const bool windowed = call_.op->primitive != Primitive::product && call_.input(1).shape.size() == 4;
+    const size_t axis = windowed ? 1 : last(out);
     write(call_, results_, out, axis,
           [&](size_t k, size_t m) { return scaled(values[k], factors[m % factors.size()]); });
   }

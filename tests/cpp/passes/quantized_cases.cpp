@@ -37,6 +37,10 @@ const Cases& quantized_cases() {
   %y = adaptive_avg_pool2d(%x) {output_size = [1,2], q_scale = [0.0625], q_zero = 3} : i8{0.0625:3}[1,3,1,2]
 })",
            "conv2d"},
+          {"mean_as_product", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,4]) -> (%y) {
+  %y = adaptive_avg_pool2d(%x) {output_size = [1,1], q_scale = [0.0625], q_zero = 3} : i8{0.0625:3}[2,3,1,1]
+})",
+           "permute reshape matmul reshape"},
           {"concat_after_rescale",
            R"(graph @g {stage = canonical} (%a: i8{0.03125:-9}[1,3,4,4], %b: i8{0.0625}[1,2,4,4]) -> (%y) {
   %y = concat(%a, %b) {axis = 1, q_scale = [0.0625]} : i8{0.0625}[1,5,4,4]
@@ -105,6 +109,16 @@ const Cases& quantized_cases() {
           {"mean_as_depthwise", "all windows have one divisor",
            R"(graph @g {stage = canonical} (%x: i8{0.5}[1,1,4,4]) -> (%y) {
   %y = adaptive_avg_pool2d(%x) {output_size = [3,3], q_scale = [0.25]} : i8{0.25}[1,1,3,3]
+})"},
+          {"mean_as_product", kReals, R"(graph @g {stage = canonical} (%x: f32[1,1,4,4]) -> (%y) {
+  %y = avg_pool2d(%x) {kernel = [4,4]} : f32[1,1,1,1]
+})"},
+          {"mean_as_product", kRescaled, R"(graph @g {stage = canonical} (%x: i8{0.5}[1,1,4,4]) -> (%y) {
+  %y = avg_pool2d(%x) {kernel = [4,4], q_scale = [0.5]} : i8{0.5}[1,1,1,1]
+})"},
+          {"mean_as_product", "the size of the image is fixed, and all of it becomes one pixel",
+           R"(graph @g {stage = canonical} (%x: i8{0.5}[1,1,4,4]) -> (%y) {
+  %y = avg_pool2d(%x) {kernel = [2,2], q_scale = [0.25]} : i8{0.25}[1,1,2,2]
 })"},
           {"rescale_after_pool", kReals, R"(graph @g {stage = canonical} (%x: f32[1,1,4,4]) -> (%y) {
   %y = max_pool2d(%x) {kernel = [2,2]} : f32[1,1,2,2]

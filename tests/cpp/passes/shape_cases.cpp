@@ -16,6 +16,11 @@ const Cases& shape_cases() {
   %y = matmul(%a, %b) {q_scale = [0.75], q_zero = 3} : i8{0.75:3}[2,3,4,2]
 })",
            "reshape reshape matmul reshape", 0, Values::random},
+          {"linear_of_rows", R"(graph @g {stage = canonical} (%x: i8{0.5:1}[2,2,1,3]) -> (%y) {
+  %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, -6}, q_scale = [0.25, 0.5]} : i8{0.25,0.5}[2,3]
+  %y = linear(%x, %w) {q_scale = [0.75]} : i8{0.75}[2,2,1,2]
+})",
+           "reshape linear reshape", 0, Values::random},
           {"softmax_of_rows", R"(graph @g {stage = canonical} (%x: i8{0.5:1}[2,3,5]) -> (%y) {
   %y = softmax(%x) {axis = 2, q_scale = [0.00390625], q_zero = -128} : i8{0.00390625:-128}[2,3,5]
 })",
@@ -35,6 +40,14 @@ const Cases& shape_cases() {
            "reshape reshape sub reshape", 0, Values::random},
       },
       {
+          {"linear_of_rows", "x has more than three axes",
+           R"(graph @g {stage = canonical} (%x: f32[2,2,3], %w: f32[4,3]) -> (%y) {
+  %y = linear(%x, %w) : f32[2,2,4]
+})"},
+          {"linear_of_rows", "x has one scale",
+           R"(graph @g {stage = canonical} (%x: i8{0.5,0.25}[2,2,1,3], %w: i8{0.5}[4,3]) -> (%y) {
+  %y = linear(%x, %w) {q_scale = [0.5]} : i8{0.5}[2,2,1,4]
+})"},
           {"matmul_of_joined_batches", "a and b have the same batches, along more than one axis",
            R"(graph @g {stage = canonical} (%a: f32[2,3,4,5], %b: f32[2,1,5,2]) -> (%y) {
   %y = matmul(%a, %b) : f32[2,3,4,2]

@@ -78,7 +78,8 @@ OpDef define_linear() {
           .constraints = {constant_weights("linear_npu_c1"), one_element_type("linear_npu_c2")},
           .tolerance = 1e-5,
           .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)",
-                      "linear(f32[1,40], bf16[33,40], f32[33])", "linear(f32[3,n,20], f16[20,20], _)"}};
+                      "linear(f32[2,3,n,6], f32[4,6], f32[4])", "linear(f32[1,40], bf16[33,40], f32[33])",
+                      "linear(f32[3,n,20], f16[20,20], _)"}};
 }
 
 }  // namespace hetnn::ops

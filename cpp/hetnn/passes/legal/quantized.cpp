@@ -114,6 +114,39 @@ Rule mean() {
           .quantized = true};
 }
 
+// All pixels of an image of fixed size, so that sums of their integers have 32 bits.
+bool is_of_whole_image(const Match& m) {
+  constexpr int64_t kMostPixels = int64_t{1} << 22;
+  const Shape &x = m.value("x")->shape(), &y = m.root()->output()->shape();
+  const bool fixed = x[0].is_static() && x[2].is_static() && x[3].is_static();
+  return fixed && y[2] == Dim(1) && y[3] == Dim(1) && x[2].value() * x[3].value() <= kMostPixels &&
+         mean_window_of(*m.root()) && mean_window_of(*m.root())->divisor == x[2].value() * x[3].value();
+}
+
+// Channels lie side by side in every pixel, so that the pixels are the rows of a matrix as they are.
+Rule mean_of_image() {
+  return {.name = "mean_as_product",
+          .equation = "mean of an image of n pixels = [1 / n, ..., 1 / n] times the matrix of its pixels",
+          .pattern = one_of({"avg_pool2d", "adaptive_avg_pool2d"}, {any("x")}),
+          .guards = {kQuantized,
+                     kRescaled,
+                     {"the size of the image is fixed, and all of it becomes one pixel", is_of_whole_image}},
+          .exactness = "one rounding in both; that of the integers halfway between two may differ",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ir::Value* x = m.value("x");
+            const int64_t batch = x->shape()[0].value(), pixels = x->shape()[2].value() * x->shape()[3].value();
+            const std::vector<int64_t> shape = {batch, 1, pixels};
+            if (!build.affords(DType::i8, shape)) return nullptr;
+            const std::vector<int8_t> ones(static_cast<size_t>(batch * pixels), 1);
+            ir::Value* weight = build.constant(Tensor::of(shape, ones), ops::Quant{{1 / static_cast<double>(pixels)}});
+            ir::Value* rows = build.op("permute", {x}, {{"perm", std::vector<Dim>{0, 2, 3, 1}}});
+            rows = build.reshape(rows, {batch, pixels, x->shape()[1]});
+            ir::Value* y = build.op("matmul", {weight, rows}, ops::quant_attrs(result_of(m)));
+            return build.reshape(y, m.root()->output()->shape());
+          },
+          .quantized = true};
+}
+
 Rule concat() {
   return {.name = "concat_after_rescale",
           .equation = "concat(x, ...) at one scale = concat(x at that scale, ...)",
@@ -271,7 +304,7 @@ const RuleSet& quantized() {
   static const RuleSet set = {
       "quantized",
       "What holds for i8 alone: other scales, branches at scales of their own, tables.",
-      {identity(), relu(), pool(), mean(), concat(), prelu_branches(),
+      {identity(), relu(), pool(), mean(), mean_of_image(), concat(), prelu_branches(),
        with_slope("leaky_relu_quantized", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
                   [](const Match& m, Build& build) { return prelu_of(m, build, m.root()->real("negative_slope")); }),
        with_slope("abs_quantized", "abs(x) = prelu(x, -1)", "abs",

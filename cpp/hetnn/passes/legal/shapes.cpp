@@ -84,6 +84,25 @@ Rule layer_norm() {
           .quantized = true};
 }
 
+bool is_row_of_four(const Match& m) { return m.value("x")->rank() > 3; }
+bool x_has_one_scale(const Match& m) { return has_one_scale(m.value("x")); }
+
+Rule linear() {
+  return {.name = "linear_of_rows",
+          .equation = "linear(x) = linear of x as a matrix of rows",
+          .pattern = op("linear", {any("x")}),
+          .guards = {{"x has more than three axes", is_row_of_four}, {"x has one scale", x_has_one_scale}},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Value* x = m.value("x");
+                std::vector<ir::Value*> inputs = m.root()->inputs();
+                inputs[0] = build.reshape(x, joined(x->shape(), 1));
+                return build.reshape(build.like(*m.root(), std::move(inputs)), m.root()->output()->shape());
+              },
+          .quantized = true};
+}
+
 // Of an operand that repeats along the first axes of the other: how many axes it has, ones in front left out.
 std::optional<size_t> axes_of_row(const Shape& whole, const Shape& row) {
   const auto first = std::find_if(row.begin(), row.end(), [](const Dim& dim) { return dim != Dim(1); });
@@ -132,8 +151,9 @@ Rule repeated() {
 }  // namespace
 
 const RuleSet& shapes() {
-  static const RuleSet set = {
-      "shapes", "The same elements under shapes of fewer axes.", {matmul(), softmax(), layer_norm(), repeated()}};
+  static const RuleSet set = {"shapes",
+                              "The same elements under shapes of fewer axes.",
+                              {matmul(), linear(), softmax(), layer_norm(), repeated()}};
   return set;
 }
 

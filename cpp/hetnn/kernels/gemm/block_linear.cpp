@@ -12,8 +12,10 @@
 namespace hetnn::kernels {
 namespace {
 
-// Rows whose digits stay in the second level meanwhile; rows that are multiplied by a panel before the next.
-constexpr int64_t kRowsAtOnce = 126;
+// Rows that are multiplied by a panel before the next: as digits, so many as stay in the second level meanwhile; by
+// weights that are made reals, as many as make these worth it.
+constexpr int64_t kRowsOfDigits = 32;
+constexpr int64_t kRowsOfReals = 252;
 
 struct BlockGeometry {
   int64_t rows, k, cols, blocks, block;
@@ -60,12 +62,13 @@ class BlockLinear final : public Kernel {
                          .own = context.scratch + context.thread * product_.scratch_bytes_per_thread(),
                          .shared = context.scratch + context.threads * product_.scratch_bytes_per_thread()};
     const Share panels = share_of(g_.panels(), context.thread, context.threads);
-    for (int64_t row = 0; row < g_.rows; row += kRowsAtOnce) {
-      const Share rows{row, std::min(g_.rows, row + kRowsAtOnce)};
+    for (int64_t row = 0; row < g_.rows; row += rows_at_once()) {
+      const Share rows{row, std::min(g_.rows, row + rows_at_once())};
       if (row > 0 && takes_digits()) context.barrier.arrive_and_wait();  // all have read the digits before
       if (takes_digits() && split(context, at, rows)) {
-        for (int64_t panel = panels.begin; panel < panels.end; panel += micro_->panels)
-          run_panels(at, rows, {panel, std::min(panels.end, panel + micro_->panels)});
+        const int64_t wide = is_lone(rows) ? micro_->lone_panels : micro_->panels;
+        for (int64_t panel = panels.begin; panel < panels.end; panel += wide)
+          run_panels(at, rows, {panel, std::min(panels.end, panel + wide)});
       } else {
         product_.run({at.x, at.bias, at.out}, rows, panels, at.own,
                      [&](int64_t panel, int64_t first, int64_t blocks, float* to) {
@@ -93,7 +96,8 @@ class BlockLinear final : public Kernel {
   };
 
   bool takes_digits() const { return g_.rows <= micro_->most_rows && g_.bits <= micro_->most_bits; }
-  int64_t rows_at_once() const { return std::min(g_.rows, kRowsAtOnce); }
+  bool is_lone(Share rows) const { return g_.bits == 4 && rows.end - rows.begin == 1; }
+  int64_t rows_at_once() const { return std::min(g_.rows, takes_digits() ? kRowsOfDigits : kRowsOfReals); }
   int64_t digits_bytes() const { return rows_at_once() * g_.blocks * g_.block * kDigits; }
   int64_t units_bytes() const { return rows_at_once() * g_.blocks * static_cast<int64_t>(sizeof(BlockUnit)); }
   int32_t* digits_of(std::byte* shared) const { return reinterpret_cast<int32_t*>(shared); }
@@ -128,15 +132,17 @@ class BlockLinear final : public Kernel {
     const int64_t col = panels.begin * kPanel;
     for (int64_t row = 0, count = kMaxBlockRows; row < rows.end - rows.begin; row += count) {
       while (rows.end - rows.begin - row < count || micro_->run[count] == nullptr) count /= 2;
-      const auto run = count == 1 && g_.bits == 4 ? micro_->run_lone_4 : micro_->run[count];
-      run({.panels = {panel_of(at.inputs, panels.begin), panel_of(at.inputs, panels.end - 1)},
-           .blocks = g_.blocks,
-           .digits = digits_of(at.shared) + row * g_.blocks * g_.block / 4 * kDigits,
-           .units = units_of(at.shared) + row * g_.blocks,
-           .bias = at.bias == nullptr ? nullptr : at.bias + col,
-           .out = at.out + (rows.begin + row) * g_.cols + col,
-           .ld_out = g_.cols,
-           .cols = std::min(panels.end * kPanel, g_.cols) - col});
+      BlockTile tile{.panels = {},
+                     .blocks = g_.blocks,
+                     .digits = digits_of(at.shared) + row * g_.blocks * g_.block / 4 * kDigits,
+                     .units = units_of(at.shared) + row * g_.blocks,
+                     .bias = at.bias == nullptr ? nullptr : at.bias + col,
+                     .out = at.out + (rows.begin + row) * g_.cols + col,
+                     .ld_out = g_.cols,
+                     .cols = std::min(panels.end * kPanel, g_.cols) - col};
+      for (int64_t k = 0; k < kMaxBlockPanels; ++k)
+        tile.panels[k] = panel_of(at.inputs, std::min(panels.begin + k, panels.end - 1));
+      (is_lone(rows) ? micro_->run_lone_4 : micro_->run[count])(tile);
     }
   }
 

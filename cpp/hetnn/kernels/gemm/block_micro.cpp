@@ -54,15 +54,16 @@ struct Any {
 };
 
 // Vectors of columns side by side, so that few loads of x serve many products.
-constexpr int kVectors = 2;
 constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
-constexpr int kPanels = kVectors / kVectorsPerPanel;
+constexpr int kVectorsOfTile = 2, kPanels = kVectorsOfTile / kVectorsPerPanel;
+// Of one row, whose products leave registers where there are 32.
+constexpr int kVectorsOfLone = HWY_TARGET == HWY_AVX3 ? 4 : 2, kLonePanels = kVectorsOfLone / kVectorsPerPanel;
 
 // How far ahead codes are brought near.
-constexpr int64_t kAhead_bytes = 1024;
+constexpr int64_t kAhead_bytes = 4096;
 
 // kBits: 4, or 0 where only the panels say them.
-template <typename Products, int kRows, int kBits = 0>
+template <typename Products, int kRows, int kBits = 0, int kVectors = kVectorsOfTile>
 void RunTile(const BlockTile& t) {
   const DF d;
   const DI di;
@@ -204,10 +205,11 @@ template <typename Products>
 constexpr BlockMicroTable MakeTable() {
   BlockMicroTable table{};
   table.run[1] = &RunTile<Products, 1>;
-  table.run_lone_4 = &RunTile<Products, 1, 4>;
+  table.run_lone_4 = &RunTile<Products, 1, 4, kVectorsOfLone>;
   table.run[2] = &RunTile<Products, 2>;
   if constexpr (kPanels == 2) table.run[4] = &RunTile<Products, 4>;  // of 32 registers
   table.panels = kPanels;
+  table.lone_panels = kLonePanels;
   table.most_bits = Products::kMostBits;
   table.most_rows = Products::kMostRows;
   table.split = &Split;

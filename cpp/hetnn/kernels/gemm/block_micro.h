@@ -16,7 +16,7 @@ namespace hetnn::kernels {
 
 inline constexpr int kDigits = 3;        // bytes of an element of x
 inline constexpr int kMaxBlockRows = 4;  // of one tile
-inline constexpr int kMaxBlockPanels = 2;
+inline constexpr int kMaxBlockPanels = 4;
 
 /// The weights of a panel, and where in all of them it begins.
 struct BlockPanel {
@@ -53,7 +53,7 @@ struct BlockMicroTable {
   /// By rows, powers of two; null where there is none of so many.
   void (*run[kMaxBlockRows + 1])(const BlockTile&);
   void (*run_lone_4)(const BlockTile&);  // one row, by codes of 4 bits
-  int panels;                            // of a tile
+  int panels, lone_panels;               // of a tile, and of run_lone_4
   int most_bits;                         // of a code that it multiplies, 0 where no instructions multiply bytes
   int64_t most_rows;                     // with more, weights that are made reals first are faster
   /// A block of x, of which `count` elements are there: its digits, and what they stand for.

@@ -93,6 +93,18 @@ const Cases& conversion_cases() {
   %y = quantize(%p) {to = i16, q_scale = [0.1]} : i16{0.1}[2,4]
 })",
            "sub", 0, Values::random},
+          {"movement_before_dequantize", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %d = dequantize(%x) : f32[2,4]
+  %y = permute(%d) {perm = [1,0]} : f32[4,2]
+})",
+           "permute dequantize", 0, Values::random},
+          {"movement_before_dequantize", R"(graph @g {stage = imported} (%x: f32[1,2,1,5]) -> (%y) {
+  %w = constant() {value = i8[2,2,3] {1, -2, 3, 4, 5, 6, 7, 8, -9, 10, 11, 12}, q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,3]
+  %d = dequantize(%w) : f32[2,2,3]
+  %r = reshape(%d) {shape = [2,2,1,3]} : f32[2,2,1,3]
+  %y = conv2d(%x, %r) : f32[1,2,1,3]
+})",
+           "dequantize conv2d", 0, Values::random},
           {"integers_are_no_nan", R"(graph @g {stage = canonical} (%q: i8{0.1:1}[2,4]) -> (%y) {
   %c = constant() {value = f32[] {0}} : f32[]
   %x = dequantize(%q) : f32[2,4]
@@ -221,6 +233,14 @@ const Cases& conversion_cases() {
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"movement_before_dequantize",
+           "x has one scale, or is a constant that a reshape leaves its first axis, that of its scales",
+           R"(graph @g {stage = imported} (%x: f32[2,2]) -> (%y) {
+  %w = constant() {value = i8[2,2] {1, -2, 3, 4}, q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2]
+  %d = dequantize(%w) : f32[2,2]
+  %r = reshape(%d) {shape = [4]} : f32[4]
+  %y = add(%r, %r) : f32[4]
 })"},
           {"integers_are_no_nan", "the result has the type of x", R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %c = constant() {value = f32[2,1] {0, 0}} : f32[2,1]

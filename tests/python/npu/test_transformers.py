@@ -52,6 +52,23 @@ def gated_by_tanh() -> Made:
     return nn.Sequential(nn.Linear(32, 64), nn.GELU(approximate="tanh"), nn.Linear(64, 32)), (torch.randn(6, 32),)
 
 
+class Listener(nn.Module):
+    """How Whisper begins: convolutions of a line, whose positions are normalized then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv1d(12, 16, 3, padding=1), nn.Conv1d(16, 16, 3, stride=2, padding=1)
+        self.norm, self.last = nn.LayerNorm(16), nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gelu = nn.functional.gelu
+        return self.last(self.norm(gelu(self.second(gelu(self.first(x)))).permute(0, 2, 1)))
+
+
+def listener() -> Made:
+    return Listener(), (torch.randn(1, 12, 40),)
+
+
 def quantized(made: Made, folder: Path) -> tuple[Path, dict[str, Any]]:
     module, inputs = made
     names = [f"x{k}" for k in range(len(inputs))]
@@ -80,7 +97,7 @@ def noise_db(got: Any, want: Any) -> float:
     return float(10 * np.log10(np.sum(want**2) / np.sum((got - want) ** 2)))
 
 
-@pytest.mark.parametrize("make", [encoder, image_classifier, gated_by_tanh])
+@pytest.mark.parametrize("make", [encoder, image_classifier, gated_by_tanh, listener])
 def test_a_transformer_is_one_subgraph_of_the_npu(make: Callable[[], Made], tmp_path: Path) -> None:
     torch.manual_seed(3)
     path, arrays = quantized(make(), tmp_path)

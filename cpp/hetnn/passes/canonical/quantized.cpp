@@ -204,6 +204,35 @@ Rule moved() {
           .quantized = true};
 }
 
+// Weights keep their scales where the axis along which these lie stays the first.
+bool may_move_first(const Match& m) {
+  const ir::Value& x = *m.value("x");
+  const ops::Quant& quant = *quant_of(x);
+  if (!x.producer() || !x.producer()->is_constant()) return quant.per_tensor();
+  const Shape& to = m.root()->output()->shape();
+  const bool keeps_first = quant.axis == 0 && !to.empty() && x.rank() > 0 && x.shape()[0] == to[0];
+  return m.root()->op().name == "reshape" && is_static(to) && (quant.per_tensor() || keeps_first);
+}
+
+Rule moved_first() {
+  return {.name = "movement_before_dequantize",
+          .equation = "f(dequantize(x)) = dequantize(f(x)) where f is reshape, permute or slice",
+          .pattern = one_of({"reshape", "permute", "slice"}, {op("dequantize", {any("x")})}),
+          .guards = {{"x has one scale, or is a constant that a reshape leaves its first axis, that of its scales",
+                      may_move_first}},
+          .exactness = "bit for bit",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            ir::Value* x = m.value("x");
+            ir::Value* moved = nullptr;
+            if (x->producer() && x->producer()->is_constant())
+              moved = build.constant(m.tensor("x")->reshaped(evaluate(m.root()->output()->shape(), {})), *quant_of(*x));
+            else
+              moved = build.op(m.root()->op().name, {x}, m.root()->attrs());
+            return build.op("dequantize", {moved});
+          },
+          .quantized = true};
+}
+
 // Follows a node of one operator with one number as its other operand; null where there is something else.
 const ir::Value* behind(const ir::Value* value, std::string_view op, double& number) {
   const ir::Node* node = value ? value->producer() : nullptr;
@@ -502,11 +531,12 @@ Rule transposed_layer() {
 }  // namespace
 
 const RuleSet& quantized() {
-  static const RuleSet set = {"quantized",
-                              "Conversions around layers become the types of their values.",
-                              {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(),
-                               linear_from_product(), linear_with_bias(), never_nan(), there_and_back(), bounded(),
-                               moved(), mean(), layer(), function_before_movement(), composed(), transposed_layer()}};
+  static const RuleSet set = {
+      "quantized",
+      "Conversions around layers become the types of their values.",
+      {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
+       linear_with_bias(), never_nan(), there_and_back(), moved_first(), bounded(), moved(), mean(), layer(),
+       function_before_movement(), composed(), transposed_layer()}};
   return set;
 }
 

@@ -12,6 +12,7 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/passes/attention.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/compute_narrow.h"
 #include "hetnn/passes/insert_conversions.h"
@@ -59,8 +60,9 @@ py::list roles(const ir::Graph& graph) {
 }
 
 // Layers for which there are no integers become such that have them.
-std::shared_ptr<ir::Graph> for_integers(const ir::Graph& graph) {
+std::shared_ptr<ir::Graph> for_integers(const ir::Graph& graph, bool attention) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
+  if (attention) passes::attention_to_products(*out);
   passes::canonicalize(*out);
   passes::transposed_to_dense(*out);
   passes::canonicalize(*out);
@@ -135,8 +137,9 @@ void bind_quantize(py::module_& m) {
         "outputs, which of them are f32, names (its own, those of what was folded into it, its module's), whether it "
         "has to do "
         "with quantized types, loc.");
-  m.def("for_integers", &for_integers, py::arg("graph"),
-        "The canonical form of a graph, with dense convolutions in place of transposed ones.");
+  m.def("for_integers", &for_integers, py::arg("graph"), py::arg("attention"),
+        "The canonical form of a graph, with dense convolutions in place of transposed ones, and where asked for with "
+        "two products and a softmax in place of attention.");
   m.def("constant", &constant, py::arg("graph"), py::arg("name"), "The array of a constant, by its name.");
   m.def("with_outputs", &with_outputs, py::arg("graph"), py::arg("names"),
         "A copy of the graph that returns these values too, behind its own outputs.");

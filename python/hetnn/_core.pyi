@@ -476,9 +476,9 @@ def figures_without_source(json: str) -> list[str]:
     Paths of figures that no provenance covers.
     """
 
-def for_integers(graph: Graph) -> Graph:
+def for_integers(graph: Graph, attention: bool) -> Graph:
     """
-    The canonical form of a graph, with dense convolutions in place of transposed ones.
+    The canonical form of a graph, with dense convolutions in place of transposed ones, and where asked for with two products and a softmax in place of attention.
     """
 
 def insert_conversions(

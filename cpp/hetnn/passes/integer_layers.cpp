@@ -42,7 +42,7 @@ size_t operands_of(const ir::Node& node) {
 
 std::string_view role_name(Role role) {
   constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify",
-                                         "bound",   "moves",   "pool",    "joins"};
+                                         "bound",   "moves",   "pool",    "joins",    "rows"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -66,7 +66,10 @@ std::optional<Role> role_of(const ir::Node& node) {
       return Role::joins;
     case Primitive::softmax:
     case Primitive::normalize:
-      return {};
+      for (size_t k = 1; k < node.inputs().size(); ++k) {
+        if (node.input(k) && !node.constant_input(k)) return {};
+      }
+      return Role::rows;
     case Primitive::none:
       for (size_t k = 1; k < node.inputs().size(); ++k) {
         if (!node.constant_input(k)) return {};

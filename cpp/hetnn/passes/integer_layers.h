@@ -31,6 +31,7 @@ enum class Role : uint8_t {
   moves,     // `moves`: the result is at the scale of what is moved
   pool,      // the largest of windows: so too, and channels stay what they are
   joins,     // several values at one scale
+  rows,      // shares or normalization of rows of one value, with constants of reals
 };
 std::string_view role_name(Role role);
 /// None for a node that stays as it is.

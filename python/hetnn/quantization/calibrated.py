@@ -47,6 +47,7 @@ class Settings:
     scheme: Scheme
     calibrator: str
     functions: bool
+    rows: frozenset[str]  # operators of rows that the target's accelerators have for integers
     equalize: bool
     correct_bias: bool
     adapt_rounding: bool
@@ -56,7 +57,7 @@ class Calibrated:
     """Made once for a model: `observe` sees the samples, `graph` and `noise` may then be asked for many choices."""
 
     def __init__(self, imported: Imported, settings: Settings, kept: Mapping[str, str], threads: int | None) -> None:
-        self.network = Network(_core.for_integers(imported.graph))
+        self.network = Network(_core.for_integers(imported.graph, attention="softmax" in settings.rows))
         self.settings = settings
         self.kept_float = dict(kept)
         self.statistics: dict[str, Statistics] = {}
@@ -74,7 +75,7 @@ class Calibrated:
         kept = {*self.kept_float, *keep_float}
         scheme = self.settings.scheme
         if scheme.values is not None:
-            return choose(self.network, kept, self.settings.functions)
+            return choose(self.network, kept, self.settings.functions, self.settings.rows)
         if scheme.narrow is not None:
             return Choice({node.name: node for node in self.network.nodes if node.name not in kept})
         layers = layers_of(self.network, kept)
@@ -196,7 +197,10 @@ class Calibrated:
             values[value] = (scheme.values or "", [scale.scale], scale.zero_point, before, after)
         constants: list[Constant] = []
         for node in choice.nodes.values():
-            constants += self._weights(node)[0] if node.role == "weights" else self._numbers(node)
+            if node.role == "weights":
+                constants += self._weights(node)[0]
+            elif node.role != "rows":
+                constants += self._numbers(node)
         return _core.insert_conversions(self.network.graph, set(choice.nodes) if values else set(), values, constants)
 
     def weights_db(self, choice: Choice) -> dict[str, float]:

@@ -86,15 +86,20 @@ class Choice:
         return out
 
 
-def choose(network: Network, keep_float: Collection[str] = (), functions: bool = True) -> Choice:
+def choose(
+    network: Network, keep_float: Collection[str] = (), functions: bool = True, rows: Collection[str] = ()
+) -> Choice:
     """What integers compute: all layers but those of `keep_float`, and what lies between layers.
 
     A node without weights comes along where all that it reads are integers already and a layer reads what it writes:
-    else rounding would cost and nothing would be gained. Functions of one value only where `functions` says so.
+    else rounding would cost and nothing would be gained. Functions of one value only where `functions` says so, and of
+    rows (softmax, norms) those operators that `rows` names.
     """
     integers: set[str] = set()
     for node in network.nodes:
         if node.name in keep_float or node.role is None or (node.role == "function" and not functions):
+            continue
+        if node.role == "rows" and node.op not in rows:
             continue
         of_integers = [_is_integer(network, value, integers) for value in node.operands]
         if node.role in _LAYERS or (of_integers and all(of_integers)):

@@ -83,12 +83,13 @@ def quantize(
     if calibrator not in CALIBRATORS:
         raise InvalidModel(f"there is no calibrator '{calibrator}'; there are {', '.join(CALIBRATORS)}.")
     bound = _bound(keep_float, at_least_db, at_least_cosine)
-    functions = target is not None and len(resolve_target(target)["devices"]) > 1
-    settings = Settings(scheme_of(scheme), calibrator, functions, equalize, correct_bias, adapt_rounding)
+    devices = [] if target is None else resolve_target(target)["devices"]
+    rows = _rows_of(devices)
+    settings = Settings(scheme_of(scheme), calibrator, len(devices) > 1, rows, equalize, correct_bias, adapt_rounding)
     step = progress or (lambda _: None)
     step("import")
     imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
-    network = Network(_core.for_integers(imported.graph))
+    network = Network(_core.for_integers(imported.graph, attention="softmax" in rows))
     _refuse_integers(network)
     kept = _named(network, () if bound else keep_float)
     calibrated = Calibrated(imported, settings, kept, options.get("threads"))
@@ -171,6 +172,17 @@ def _named(network: Network, keep_float: str | Collection[str]) -> dict[str, str
             raise InvalidModel(f"keep_float: the model has no node or module '{name}'; some are {known}.")
         out.update(dict.fromkeys(found, "as asked"))
     return out
+
+
+def _rows_of(devices: list[dict[str, Any]]) -> frozenset[str]:
+    """Operators of rows that a data sheet among them lists for i8."""
+    listed = {
+        op
+        for device in devices
+        for op, entry in (device.get("spec") or {}).get("ops", {}).items()
+        if "i8" in entry.get("dtypes", ())
+    }
+    return frozenset(listed & {"softmax", "layer_norm"})
 
 
 def _refuse_integers(network: Network) -> None:

@@ -1,4 +1,4 @@
-"""Transposed convolutions are quantized as the dense ones that they are phase by phase."""
+"""What has no integers of its own is quantized as layers that have: decoders and transformers stay on an NPU."""
 
 from __future__ import annotations
 
@@ -58,3 +58,41 @@ def test_a_decoder_is_integers_throughout(how: dict[str, Any]) -> None:
     assert np.square(got - want).mean() < 1e-3 * np.square(want).mean()
     # The processor computes the same integers.
     np.testing.assert_array_equal(hetnn.compile(quantized, "cpu")(image).numpy(), got)
+
+
+class Block(nn.Module):
+    """A layer of a transformer behind a layer that brings its input into integers."""
+
+    def __init__(self, width: int = 32, heads: int = 4) -> None:
+        super().__init__()
+        self.heads = heads
+        self.embed, self.before, self.after = nn.Linear(16, width), nn.LayerNorm(width), nn.LayerNorm(width)
+        self.to_qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.embed(x)
+        batch, rows, width = x.shape
+        qkv = self.to_qkv(self.before(x)).reshape(batch, rows, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        heads = nn.functional.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2])
+        x = x + self.out(heads.transpose(1, 2).reshape(batch, rows, width))
+        return x + self.narrow(nn.functional.gelu(self.wide(self.after(x))))
+
+
+def test_a_transformer_is_integers_on_an_npu_of_rows() -> None:
+    """Shares and norms of rows come along where the data sheet has them for i8; elsewhere they stay float."""
+    torch.manual_seed(5)
+    module, x = Block().eval(), torch.randn(1, 12, 16)
+    samples = [(torch.randn(1, 12, 16).numpy(),) for _ in range(8)]
+    exported = torch.export.export(module, (x,))
+    want = module(x).detach().numpy()
+    parts = {}
+    for name in ("relu-rows", "relu-only"):
+        placed = hetnn.quantize(exported, samples, target=f"cpu+{name}", strategy="take-all", equalize=False)
+        report = placed.report(format="dict")
+        parts[name] = sum(part["device"] == name for part in report["subgraphs"])
+        on_cpu = {row["op"] for row in report["not_on_preferred"]}
+        assert (on_cpu <= {"quantize", "dequantize"}) == (name == "relu-rows")
+        got = placed(x).numpy()
+        assert np.square(got - want).mean() < 2e-3 * np.square(want).mean()
+    assert parts["relu-rows"] == 1 < parts["relu-only"]

@@ -95,4 +95,5 @@ def test_a_transformer_is_integers_on_an_npu_of_rows() -> None:
         assert (on_cpu <= {"quantize", "dequantize"}) == (name == "relu-rows")
         got = placed(x).numpy()
         assert np.square(got - want).mean() < 2e-3 * np.square(want).mean()
-    assert parts["relu-rows"] == 1 < parts["relu-only"]
+    # The sum that the model returns is of reals, on the NPU too.
+    assert parts["relu-rows"] <= 2 < parts["relu-only"]

@@ -27,7 +27,9 @@ namespace {
 // The integers' type, scales, zero point, and factors before and behind them.
 using Conversion =
     std::tuple<std::string, std::vector<double>, int32_t, std::optional<py::array>, std::optional<py::array>>;
-using Constant = std::tuple<std::string, size_t, py::array, std::optional<std::vector<double>>>;  // layer, input
+// Layer, input, what it becomes, scales of its integers, scales of its blocks of codes.
+using Constant =
+    std::tuple<std::string, size_t, py::array, std::optional<std::vector<double>>, std::optional<py::array>>;
 
 py::list roles(const ir::Graph& graph) {
   py::list out;
@@ -108,8 +110,9 @@ std::shared_ptr<ir::Graph> insert_conversions(const ir::Graph& graph, const std:
     value.before = read(before);
     value.after = read(after);
   }
-  for (const auto& [layer, index, array, scales] : constants) {
-    passes::LayerConstant constant{.layer = layer, .index = index, .value = tensor_of(array), .quant = {}};
+  for (const auto& [layer, index, array, scales, of_blocks] : constants) {
+    passes::LayerConstant constant{
+        .layer = layer, .index = index, .value = tensor_of(array), .quant = {}, .scales = read(of_blocks)};
     if (scales) constant.quant = ops::Quant{.scales = *scales};
     conversions.constants.push_back(std::move(constant));
   }

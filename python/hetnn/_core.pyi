@@ -500,6 +500,7 @@ def insert_conversions(
             typing.SupportsInt | typing.SupportsIndex,
             numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
             collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
         ]
     ],
 ) -> Graph:

@@ -39,6 +39,16 @@ void convert(ir::Graph& graph, ir::Rewriter& rewriter, ir::Value& value, const V
   }
 }
 
+// Another layer in the place of one, under its name.
+void replace(ir::Rewriter& rewriter, ir::Node& layer, std::string_view op, std::vector<ir::Value*> inputs,
+             ops::Attrs attrs) {
+  const std::string name = layer.name();
+  ir::Node* twin = rewriter.create(op, std::move(inputs), std::move(attrs), name, layer.loc());
+  rewriter.replace_uses(layer.output(), twin->output());
+  rewriter.erase(&layer);
+  rewriter.rename(twin->output(), name);
+}
+
 void give_constant(ir::Graph& graph, ir::Rewriter& rewriter, const LayerConstant& constant) {
   ir::Node* layer = value_of(graph, constant.layer).producer();
   if (!layer || constant.index > layer->inputs().size())
@@ -48,15 +58,17 @@ void give_constant(ir::Graph& graph, ir::Rewriter& rewriter, const LayerConstant
   rewriter.insert_before(layer);
   ir::Value* value =
       rewriter.constant(constant.value, before ? before->name() : layer->name() + ".bias", constant.quant);
+  if (constant.scales) {
+    ir::Value* scales = rewriter.constant(*constant.scales, value->name() + ".scales");
+    ir::Value* bias = layer->inputs().size() > 2 ? layer->input(2) : nullptr;
+    return replace(rewriter, *layer, "block_linear", {layer->input(0), value, scales, nullptr, bias},
+                   {{"bits", int64_t{4}}});
+  }
   if (constant.quant) value = rewriter.add("dequantize", {value});
   if (!is_new) return rewriter.set_input(layer, constant.index, value);
   std::vector<ir::Value*> inputs = layer->inputs();
   inputs.push_back(value);
-  const std::string name = layer->name();
-  ir::Node* twin = rewriter.create(layer->op().name, std::move(inputs), layer->attrs(), name, layer->loc());
-  rewriter.replace_uses(layer->output(), twin->output());
-  rewriter.erase(layer);
-  rewriter.rename(twin->output(), name);
+  replace(rewriter, *layer, layer->op().name, std::move(inputs), layer->attrs());
 }
 
 }  // namespace

@@ -11,12 +11,14 @@
 namespace hetnn::passes {
 
 /// What becomes of a constant that a layer reads as its input `index`: integers behind `dequantize` where `quant` says
-/// what they stand for, else other reals. A layer that has no bias yet gets one as its last input.
+/// what they stand for; codes of 4 bits where `scales` says what each block of them stands for, with which a linear
+/// layer becomes one of blocks; else other reals. A layer that has no bias yet gets one as its last input.
 struct LayerConstant {
   std::string layer;
   size_t index = 0;
   Tensor value;
   std::optional<ops::Quant> quant;
+  std::optional<Tensor> scales;
 };
 
 /// What becomes of a value: what its integers stand for, and factors outside of the integers (that broadcast over it).

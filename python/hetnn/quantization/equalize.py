@@ -198,7 +198,7 @@ def _is_read_once(network: Network, value: str) -> bool:
 
 def equalized_constants(
     network: Network, between: dict[str, Node], channels: dict[str, Channels], steps: int
-) -> list[tuple[str, int, Array, None]]:
+) -> list[tuple[str, int, Array, None, None]]:
     """The float constants of layers whose values in between are divided by the factors found for them."""
     changed: dict[tuple[str, int], Floats] = {}
 
@@ -221,7 +221,7 @@ def equalized_constants(
             changed[writer.name, 2] = constant(writer, 2) / s
         for node in readers:
             changed[node.name, 1] = constant(node, 1) * of_columns(s, constant(node, 1))
-    return [(name, index, array.astype(np.float32), None) for (name, index), array in changed.items()]
+    return [(name, index, array.astype(np.float32), None, None) for (name, index), array in changed.items()]
 
 
 def bias_shift(weight: Array, moved: Floats, mean: Floats) -> Floats:

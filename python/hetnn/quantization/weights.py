@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetnn.importers.lowering.blocks import packed
+
 Array = NDArray[Any]
 
 # The largest integer of a bias that leaves room for the sums of its layer (passes/canonical/quantized.cpp).
@@ -46,3 +48,14 @@ def block_scales(weight: Array, block: int, most: int) -> Array:
         best, least = np.where(error < least, scale, best), np.minimum(error, least)
     of_weights: Array = np.repeat(best[..., 0], block, axis=1)[:, :length]
     return of_weights
+
+
+def in_blocks(op: str, rounded: Array, scales: Array, block: int) -> tuple[Array, None, Array | None]:
+    """Weights of 4 bits as a layer of `op` keeps them: codes [filters, blocks, bytes] and a scale each block, or reals.
+
+    `rounded`: what they stand for; `scales`: [filters, weights of a filter].
+    """
+    if op != "linear":
+        return rounded.astype(np.float32), None, None
+    codes = np.pad(np.rint(rounded / scales) + 8, ((0, 0), (0, -rounded.shape[1] % block)))
+    return packed(codes.reshape(codes.shape[0], -1, block), 4), None, scales[:, ::block].astype(np.float32)

@@ -302,7 +302,8 @@ def test_layers_that_meet_infinity_stay_float() -> None:
 def test_schemes(classifier: torch.export.ExportedProgram, scheme: str, least_db: float, inside: str) -> None:
     quantized = hetnn.quantize(classifier, samples(1), scheme)
     types = {row["op"]: row["type"].split("{")[0].split("[")[0] for row in quantized.graph.nodes()}
-    assert types["conv2d"] == types["linear"] == types["add"] == inside
+    linear = "block_linear" if scheme == "int4" else "linear"
+    assert types["conv2d"] == types[linear] == types["add"] == inside
     given, _ = trained.digits(200, 40)
     want, got = hetnn.compile(classifier)(given), hetnn.compile(quantized)(given)
     assert got.dtype == np.float32
@@ -310,11 +311,20 @@ def test_schemes(classifier: torch.export.ExportedProgram, scheme: str, least_db
     assert quantized.report.outputs_db["linear"] > least_db
 
 
-def test_weights_in_blocks_are_of_few_numbers(classifier: torch.export.ExportedProgram) -> None:
-    graph = hetnn.quantize(classifier, samples(1), "int4-weights").graph
-    (linear,) = [row for row in graph.nodes() if row["op"] == "linear"]
-    weight = _core.constant(graph, linear["inputs"][1])
-    for block in weight.reshape(10, -1, 32).reshape(-1, 32):
+def test_weights_in_blocks_are_codes_with_a_scale_each(classifier: torch.export.ExportedProgram) -> None:
+    plain = hetnn.quantize(classifier, samples(1), "int4-weights", keep_float=["linear"]).graph
+    graph = hetnn.quantize(classifier, samples(1), "int4-weights", adapt_rounding=False, correct_bias=False).graph
+    (linear,) = [row for row in graph.nodes() if row["op"] == "block_linear"]
+    codes, scales = (_core.constant(graph, linear["inputs"][k]) for k in (1, 2))
+    (given,) = [row for row in plain.nodes() if row["op"] == "linear"]
+    weight = _core.constant(plain, given["inputs"][1])
+    assert codes.dtype == np.uint8
+    assert codes.shape == (10, -(-weight.shape[1] // 32), 16)
+    assert scales.shape == codes.shape[:2]
+    numbers = np.stack([codes & 15, codes >> 4], -1).reshape(*scales.shape, 32).astype(np.float32) - 8
+    reals = (numbers * scales[..., None]).reshape(10, -1)[:, : weight.shape[1]]
+    assert ((reals - weight) ** 2).sum() < 0.01 * (weight**2).sum()
+    for block in reals.reshape(10, -1, 32).reshape(-1, 32):
         assert len(np.unique(block)) <= 16
 
 

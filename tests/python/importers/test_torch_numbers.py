@@ -166,3 +166,37 @@ def test_the_bits_of_numbers_as_another_type(given: torch.dtype, seen: torch.dty
 def test_bits_of_another_width_are_refused() -> None:
     with pytest.raises(hetnn.Unsupported, match=r"aten\.view\.dtype: a view of f32 as i16"):
         hetnn.compile(Applies(lambda x: x.view(torch.int16)), args=(torch.randn(3, 4),))
+
+
+HELD: dict[str, tuple[Callable[[torch.Tensor], Any], list[int], list[int]]] = {
+    "quotient": (lambda x: F.adaptive_avg_pool1d(x, x.shape[1] // 4), [12, 13, 15], [8, 11, 16]),
+    "remainder": (lambda x: x + 1 if x.shape[1] % 5 == 2 else x - 1, [2, 7, 12, 102], [3, 10, 101]),
+    "inequation": (lambda x: x * 2 if x.shape[1] != 9 else x, [8, 10, 12], [9]),
+    "product": (lambda x: x.sum() if x.shape[1] * x.shape[1] > 100 else x.mean(), [11, 12, 50], [3, 10]),
+    "real": (lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], scale=1 / x.shape[1]), [12], [11, 13]),
+}
+
+
+@pytest.mark.parametrize(("function", "right", "wrong"), HELD.values(), ids=HELD)
+def test_sizes_that_torch_held_to_a_condition(
+    function: Callable[[torch.Tensor], Any], right: list[int], wrong: list[int]
+) -> None:
+    """What it exported is the program of those sizes alone: of others it refuses, and so do we."""
+    exe = agrees(function, right)
+    for size in wrong:
+        with pytest.raises(hetnn.InvalidModel, match=r"'sizes with .*x\.size\(\)\[1\]"):
+            exe(torch.randn(2, size).numpy())
+
+
+def test_sizes_of_nested_inputs_that_torch_held_to_a_condition() -> None:
+    class Nested(torch.nn.Module):
+        def forward(self, given: dict[str, Any], more: list[torch.Tensor]) -> torch.Tensor:
+            a, b = given["a"], more[0]
+            return a.sum() * 2 if a.shape[0] > 2 * b.shape[0] else b.sum()
+
+    varying = {"given": {"a": {0: Dim.AUTO}}, "more": [{0: Dim.AUTO}]}
+    program = export(Nested(), ({"a": torch.ones(9)}, [torch.ones(3)]), dynamic_shapes=varying)
+    exe = hetnn.compile(program)
+    assert exe({"a": np.ones(5, np.float32)}, [np.ones(2, np.float32)]) == 10
+    with pytest.raises(hetnn.InvalidModel, match="sizes with"):
+        exe({"a": np.ones(5, np.float32)}, [np.ones(3, np.float32)])

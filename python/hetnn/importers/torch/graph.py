@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections import ChainMap
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,7 +26,8 @@ from hetnn.importers import Imported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
-from hetnn.importers.lowering.sizes import MOST, Size, likely_size
+from hetnn.importers.lowering.sizes import MOST, Size, likely_size, minimum
+from hetnn.importers.torch.guards import may_be_told
 from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
 from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
@@ -213,11 +214,13 @@ class _Importer:
         self._generators: list[tuple[Any, np.ndarray[Any, Any]]] = []  # the next state of each, and its first one
         self._written: list[list[int]] = []  # an input and the output that is written into it
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
+        self._conditions: list[tuple[str, Size]] = []  # of which no output tells yet
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
     def convert(self) -> None:
         self._declare_symbols()
         self._inputs = self._lift_inputs()
+        self._conditions = self._signature.conditions(self._program, self.symbols.dim)
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
@@ -616,7 +619,7 @@ class _Importer:
                 if spec.target not in self._ports:
                     raise Unsupported(f"the model writes into its complex input '{spec.target}'. Return the new value.")
                 before = self._values[self._place_of(spec.target)]
-                self.builder.output(self._written_into(before, self._values[value]), f"{spec.target}.next")
+                self._give(self._written_into(before, self._values[value]), f"{spec.target}.next")
                 self._written.append([self._ports[spec.target], made])
                 made += 1
                 continue
@@ -631,8 +634,8 @@ class _Importer:
                 continue
             found = self._values[value]
             if value not in ports and isinstance(found, Complex):
-                self.builder.output(found.real, f"{value.name}.real")
-                self.builder.output(found.imag, f"{value.name}.imag")
+                self._give(found.real, f"{value.name}.real")
+                self._give(found.imag, f"{value.name}.imag")
                 ports[value], made = made, made + 2
             if isinstance(found, Complex):
                 leaves.append({"complex": [ports[value], ports[value] + 1]})
@@ -641,9 +644,25 @@ class _Importer:
             if value not in ports:
                 ports[value], made = made, made + 1
                 expr = None if isinstance(meta, torch.Tensor) else meta.node.expr
-                self.builder.output(self._number(expr) if found is None else found, value.name)
+                self._give(self._number(expr) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves
+
+    def _give(self, value: Any, name: str) -> None:
+        """An output; the first one has an axis of 1 whose size is the truth of all conditions, so that a run ends where
+        one does not hold."""
+        if self._conditions and may_be_told(value.shape):
+            texts, truths = zip(*self._conditions, strict=True)
+            shape, called = list(value.shape), f"sizes with {' and '.join(texts)}"
+            for op, told, at in (
+                ("reshape", [1, *shape], f"{name}.row"),
+                ("match_shape", [reduce(minimum, truths), *shape], called),
+                ("match_shape", [1, *shape], f"{name}.held"),
+                ("reshape", shape, name),
+            ):
+                value = self.builder.create(op, [value], {"shape": told}, at, "", "", 0)[0]
+            self._conditions = []
+        self.builder.output(value, name)
 
     def _place_of(self, name: str) -> torch.fx.Node:
         found: torch.fx.Node = next(
@@ -661,7 +680,7 @@ class _Importer:
             self._keep(before.imag, after.imag)
             return
         name = f"{before.name}.next"
-        self.builder.output(self._written_into(before, after), name)
+        self._give(self._written_into(before, after), name)
         self.builder.mutation(before.name, name, self._initial[before.name])
 
     def _written_into(self, before: Any, after: Any) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 from torch.export import ExportedProgram
 
 from hetnn.errors import Unsupported
+from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.torch.guards import conditions
 from hetnn.structure import Tree, record_fields
 
 Leaf = Callable[[], Tree]
@@ -30,6 +32,11 @@ class Signature:
         names = list(_children_keys(self._program.call_spec.in_spec))
         by_name = [[key, self._tree(spec, rest)] for key, spec in zip(names, kwargs, strict=True)]
         return {"args": trees, "names": self._argument_names(len(trees)), "kwargs": by_name}
+
+    def conditions(self, program: ExportedProgram, dim: Callable[[Any], Size]) -> list[tuple[str, Size]]:
+        """What the sizes of every run must fulfil, where `program` is what became of this one: texts and truths."""
+        args = _children(_children(self._program.call_spec.in_spec)[0])
+        return conditions(self._program, program, self._argument_names(len(args)), dim)
 
     def outputs(self, leaves: list[Tree]) -> Tree:
         """The tree of what a call returns over `leaves` in order."""

@@ -90,16 +90,17 @@ TEST(Assembly, SumsOfIntegersMultiplyBytes) {
   }
 }
 
-TEST(Assembly, SumsAreAddedWithoutAMultiply) {
-  for (const std::string isa : {"N_AVX3", "N_AVX2"}) {
-    const int found = for_functions(
-        {isa + "::", "Pass<", "::Add,"}, [&](const std::string& name, const std::vector<std::string>& body) {
-          for (const std::string& line : body)
-            EXPECT_FALSE(contains(line, "vmulps") || contains(line, "vfm") || contains(line, "vfnm"))
-                << name << ": " << line;
-        });
-    EXPECT_EQ(found, 16) << isa;
-  }
+TEST(Assembly, UnitCoefficientsAreAddedAndSubtractedWithoutAMultiply) {
+  for (const std::string isa : {"N_AVX3", "N_AVX2"})
+    for (const std::string op : {"Add", "Subtract"}) {
+      const int found = for_functions(
+          {isa + "::", "Pass<", "::" + op + ","}, [&](const std::string& name, const std::vector<std::string>& body) {
+            for (const std::string& line : body)
+              EXPECT_FALSE(contains(line, "vmulps") || contains(line, "vfm") || contains(line, "vfnm"))
+                  << name << ": " << line;
+          });
+      EXPECT_EQ(found, op == "Add" ? 16 : 4) << isa << " " << op;
+    }
 }
 
 TEST(Assembly, WeightedSumsUseOneFusedMultiplyAddPerInput) {

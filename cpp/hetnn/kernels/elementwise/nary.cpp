@@ -119,8 +119,9 @@ class Nary final : public Kernel {
       const bool weighs = terms[i].kind == TermKind::weigh || (terms[i].kind == TermKind::subtract && first);
       const NaryFunction* functions = extreme                          ? extreme
                                       : weighs && deterministic_       ? table.weigh_rounded
+                                      : weighs                         ? table.weigh
                                       : terms[i].kind == TermKind::add ? table.add
-                                                                       : table.weigh;  // -1 rounds as a subtraction
+                                                                       : table.subtract;
       Pass pass{nullptr, {}, {}};
       if (!first) {
         pass.inputs.push_back(kSoFar);

@@ -24,6 +24,10 @@ struct Add {
   static HWY_INLINE VF First(VF x, VF) { return x; }
   static HWY_INLINE VF Join(VF acc, VF x, VF) { return hn::Add(acc, x); }
 };
+struct Subtract {
+  static HWY_INLINE VF First(VF x, VF) { return x; }
+  static HWY_INLINE VF Join(VF acc, VF x, VF) { return hn::Sub(acc, x); }
+};
 struct Weigh {
   static HWY_INLINE VF First(VF x, VF c) { return hn::Mul(x, c); }
   static HWY_INLINE VF Join(VF acc, VF x, VF c) { return hn::MulAdd(x, c, acc); }
@@ -96,6 +100,7 @@ constexpr NaryTable MakeTable() {
   constexpr auto kLong = std::make_integer_sequence<int, kMaxFanIn>();
   constexpr auto kShort = std::make_integer_sequence<int, kShortFanIn>();
   Fill<Add>(table.add, kLong);
+  Fill<Subtract>(table.subtract, kShort);
   Fill<Weigh>(table.weigh, kLong);
   Fill<WeighRounded>(table.weigh_rounded, kShort);
   Fill<Multiply>(table.multiply, kShort);

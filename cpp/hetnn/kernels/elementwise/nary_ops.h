@@ -8,7 +8,8 @@ namespace hetnn::kernels {
 inline constexpr int kMaxFanIn = 16;
 inline constexpr int kShortFanIn = 4;
 
-/// out[i] = inputs[0][i] op inputs[1][i] op ..., for each of `rows` rows. out may be any of the inputs.
+/// out[i] = inputs[0][i] op inputs[1][i] op ..., for each of `rows` rows; a subtraction takes all but the first from
+/// the first. out may be any of the inputs.
 struct NaryPass {
   const float* const* inputs;
   const float* coefficients;  // weighted sums only: one per input
@@ -25,6 +26,7 @@ using NaryFunction = void (*)(const NaryPass&);
 /// By number of inputs, from 1. Only sums are worth long passes: the others have up to kShortFanIn, null beyond.
 struct NaryTable {
   NaryFunction add[kMaxFanIn + 1];
+  NaryFunction subtract[kMaxFanIn + 1];
   NaryFunction weigh[kMaxFanIn + 1];          // fused multiply-add
   NaryFunction weigh_rounded[kMaxFanIn + 1];  // product and sum each rounded, as two operations would
   NaryFunction multiply[kMaxFanIn + 1];

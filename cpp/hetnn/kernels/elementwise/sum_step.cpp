@@ -115,12 +115,10 @@ void SumStep::plan() {
     size_t count = std::min(rest.size(), fan_in_ - 1);
     const NaryFunction* functions = running != 1         ? nullptr
                                     : all_are(1, count)  ? table.add
-                                    : all_are(-1, count) ? table.weigh
+                                    : all_are(-1, count) ? table.subtract
                                                          : nullptr;
-    if (!functions) {
-      functions = ordered_ ? table.weigh_rounded : table.weigh;
-      while (functions[count + 1] == nullptr) --count;
-    }
+    if (!functions) functions = ordered_ ? table.weigh_rounded : table.weigh;
+    while (functions[count + 1] == nullptr) --count;
     Pass pass{functions[count + 1], done, done + count, {running}};
     pass.coefficients.insert(pass.coefficients.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(count));
     passes_.push_back(std::move(pass));

@@ -103,7 +103,7 @@ size_t Spec::memory_at(int64_t address) const {
 }
 
 int64_t Spec::taken(const ContentBytes& bytes) const {
-  const uint8_t maps = homes[static_cast<size_t>(Content::maps)];
+  const size_t maps = memory_of(Content::maps);
   int64_t out = 0;
   for (size_t k = 0; k < sram.size(); ++k) {
     int64_t here = 0;

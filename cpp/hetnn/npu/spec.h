@@ -134,8 +134,8 @@ struct Energy {
   double flash_byte = 0;
   std::string source;
   double sram_byte_pj(const std::string& scratchpad) const {
-    const auto at = sram_byte.size() == 1 ? sram_byte.begin() : sram_byte.find(scratchpad);
-    return at == sram_byte.end() || (!at->first.empty() && at->first != scratchpad) ? 0 : at->second;
+    const auto own = sram_byte.find(scratchpad), all = sram_byte.find("");
+    return own != sram_byte.end() ? own->second : all != sram_byte.end() ? all->second : 0;
   }
 };
 
@@ -159,10 +159,10 @@ struct Spec {
   /// Where figures come from, by path (`sram`, `mac.rows`); a path covers everything below it.
   std::map<std::string, std::string, std::less<>> provenance;
 
-  /// The scratchpad in which what is of this kind lies.
-  const Memory& home(Content content) const { return sram[homes[static_cast<size_t>(content)]]; }
-  /// Its first address.
-  int64_t base(Content content) const { return base_of(homes[static_cast<size_t>(content)]); }
+  /// The scratchpad in which what is of this kind lies, and its place in `sram`.
+  const Memory& home(Content content) const { return sram[memory_of(content)]; }
+  size_t memory_of(Content content) const { return homes[static_cast<size_t>(content)]; }
+  /// The first address of a scratchpad.
   int64_t base_of(size_t memory) const;
   /// One past the last address.
   int64_t end_address() const { return base_of(sram.size()); }

@@ -56,8 +56,15 @@ class Settings:
 class Calibrated:
     """Made once for a model: `observe` sees the samples, `graph` and `noise` may then be asked for many choices."""
 
-    def __init__(self, imported: Imported, settings: Settings, kept: Mapping[str, str], threads: int | None) -> None:
-        self.network = Network(_core.for_integers(imported.graph, attention="softmax" in settings.rows))
+    def __init__(
+        self,
+        imported: Imported,
+        network: Network,
+        settings: Settings,
+        kept: Mapping[str, str],
+        threads: int | None,
+    ) -> None:
+        self.network = network
         self.settings = settings
         self.kept_float = dict(kept)
         self.statistics: dict[str, Statistics] = {}

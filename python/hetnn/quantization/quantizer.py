@@ -92,7 +92,7 @@ def quantize(
     network = Network(_core.for_integers(imported.graph, attention="softmax" in rows))
     _refuse_integers(network)
     kept = _named(network, () if bound else keep_float)
-    calibrated = Calibrated(imported, settings, kept, options.get("threads"))
+    calibrated = Calibrated(imported, network, settings, kept, options.get("threads"))
     if not layers_of(network, kept):
         raise InvalidModel("the model has no layer to compute in fewer bits; nothing is to be quantized.")
     step("calibrate")

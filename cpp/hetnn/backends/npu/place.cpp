@@ -108,7 +108,7 @@ class Placer {
   void collect(size_t memory) {
     items_.clear();
     for (size_t k = 0; k < network_.storages().size(); ++k) {
-      if (!schedule_.homes[k].in_scratchpad || memory != spec_.homes[static_cast<size_t>(npu::Content::maps)]) continue;
+      if (!schedule_.homes[k].in_scratchpad || memory != spec_.memory_of(npu::Content::maps)) continue;
       const auto [first, last] = groups_of(network_.storages()[k]);
       items_.push_back({.bytes = network_.storages()[k].bytes,
                         .first = first,
@@ -207,9 +207,7 @@ class Placer {
     return crowded;
   }
 
-  size_t memory_of(const Buffer& buffer) const {
-    return spec_.homes[static_cast<size_t>(content_of(network_, buffer))];
-  }
+  size_t memory_of(const Buffer& buffer) const { return spec_.memory_of(content_of(network_, buffer)); }
 
   const npu::Spec& spec_;
   int64_t capacity_ = 0;  // of the scratchpad that is being filled

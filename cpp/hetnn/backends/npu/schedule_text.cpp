@@ -279,15 +279,14 @@ class Reader {
     const std::string& name = spec_.sram[memory].name;
     return name.empty() ? std::string("scratchpad") : text("scratchpad '", name, "'");
   }
-  size_t memory_of(npu::Content content) const { return spec_.homes[static_cast<size_t>(content)]; }
 
   std::vector<int64_t> bytes_of_scratchpads(const Group& group) const {
     std::vector<int64_t> out(spec_.sram.size());
     for (size_t k = 0; k < out_.homes.size(); ++k) {
-      if (is_alive(k, group)) out[memory_of(npu::Content::maps)] += aligned(network_.storages()[k].bytes);
+      if (is_alive(k, group)) out[spec_.memory_of(npu::Content::maps)] += aligned(network_.storages()[k].bytes);
     }
     for (const Buffer& buffer : group.buffers)
-      out[memory_of(content_of(network_, buffer))] += aligned(buffer.total_bytes());
+      out[spec_.memory_of(content_of(network_, buffer))] += aligned(buffer.total_bytes());
     return out;
   }
 
@@ -308,11 +307,11 @@ class Reader {
         const Storage& storage = network_.storages()[k];
         if (is_alive(k, group))
           ranges.push_back({out_.homes[k].offset_bytes, out_.homes[k].offset_bytes + storage.bytes,
-                            text("the value ", quoted(storage.value->name())), memory_of(npu::Content::maps)});
+                            text("the value ", quoted(storage.value->name())), spec_.memory_of(npu::Content::maps)});
       }
       for (const Buffer& buffer : group.buffers)
         ranges.push_back({buffer.offset_bytes, buffer.offset_bytes + buffer.total_bytes(), describe(buffer),
-                          memory_of(content_of(network_, buffer))});
+                          spec_.memory_of(content_of(network_, buffer))});
       std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
       const Range* before = nullptr;
       for (const Range& range : ranges) {

@@ -97,3 +97,27 @@ def test_a_transformer_is_integers_on_an_npu_of_rows() -> None:
         assert np.square(got - want).mean() < 2e-3 * np.square(want).mean()
     # The sum that the model returns is of reals, on the NPU too.
     assert parts["relu-rows"] <= 2 < parts["relu-only"]
+
+
+class Masked(nn.Module):
+    """Attention with a mask that the caller gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        y = self.first(x).reshape(1, 6, 2, 8).transpose(1, 2)
+        y = nn.functional.scaled_dot_product_attention(y, y, y, mask)
+        return self.last(y.transpose(1, 2).reshape(1, 6, 16))
+
+
+def test_a_row_that_a_mask_hides_is_no_nan() -> None:
+    """Attention with a mask is not taken apart: a softmax of nothing but -inf would be NaN."""
+    torch.manual_seed(6)
+    x, mask = torch.randn(1, 6, 8), torch.zeros(1, 1, 6, 6)
+    exported = torch.export.export(Masked().eval(), (x, mask))
+    samples = [(torch.randn(1, 6, 8).numpy(), torch.rand(1, 1, 6, 6).numpy()) for _ in range(4)]
+    placed = hetnn.quantize(exported, samples, target="cpu+relu-rows", strategy="take-all")
+    mask[..., 0, :] = -torch.inf
+    assert np.isfinite(placed(x, mask).numpy()).all()

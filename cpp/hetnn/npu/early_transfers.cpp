@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <map>
 
 #include "hetnn/base/error.h"
+#include "hetnn/npu/intervals.h"
 #include "hetnn/npu/order.h"
 #include "hetnn/npu/timing.h"
 
@@ -21,8 +21,8 @@ class Hazards {
  public:
   // The instructions that must be finished before `id` may touch [begin, end).
   void touch(int64_t begin, int64_t end, bool writes, size_t id, std::vector<size_t>& before) {
-    const auto last = split(end), first = split(begin);
-    for (auto at = first; at != last; ++at) {
+    const auto pieces = stamps_.cut(begin, end);
+    for (auto at = pieces.first; at != pieces.last; ++at) {
       Stamp& stamp = at->second;
       if (stamp.writer != kNobody) before.push_back(stamp.writer);
       if (writes)
@@ -30,9 +30,7 @@ class Hazards {
       else if (stamp.readers.empty() || stamp.readers.back() != id)
         stamp.readers.push_back(id);
     }
-    if (!writes) return;
-    first->second = {id, {}};
-    stamps_.erase(std::next(first), last);
+    if (writes) stamps_.join(pieces, {id, {}});
   }
 
  private:
@@ -41,13 +39,7 @@ class Hazards {
     size_t writer = kNobody;
     std::vector<size_t> readers;  // since then
   };
-  using Stamps = std::map<int64_t, Stamp>;  // from their first byte to the next
-  Stamps::iterator split(int64_t at) {
-    auto next = stamps_.lower_bound(at);
-    if (next != stamps_.end() && next->first == at) return next;
-    return stamps_.emplace_hint(next, at, std::prev(next)->second);
-  }
-  Stamps stamps_ = {{0, {}}};
+  Intervals<Stamp> stamps_;
 };
 
 template <typename I>

@@ -13,15 +13,9 @@ constexpr Wide kMostRuns = 1 << 16;
 
 }  // namespace
 
-Touched::Stamps::iterator Touched::split(int64_t at) {
-  auto next = stamps_.lower_bound(at);
-  if (next != stamps_.end() && next->first == at) return next;
-  return stamps_.emplace_hint(next, at, std::prev(next)->second);
-}
-
 void Touched::touch_run(int64_t begin, int64_t end, bool writes, size_t engine, int64_t index, Finished& needed) {
-  const auto last = split(end), first = split(begin);
-  for (auto at = first; at != last; ++at) {
+  const auto pieces = stamps_.cut(begin, end);
+  for (auto at = pieces.first; at != pieces.last; ++at) {
     Stamp& stamp = at->second;
     if (stamp.written > 0) needed[stamp.writer] = std::max(needed[stamp.writer], stamp.written);
     if (!writes) {
@@ -30,9 +24,7 @@ void Touched::touch_run(int64_t begin, int64_t end, bool writes, size_t engine, 
     }
     for (size_t other = 0; other < needed.size(); ++other) needed[other] = std::max(needed[other], stamp.read[other]);
   }
-  if (!writes) return;
-  first->second = {engine, index, {}};
-  stamps_.erase(std::next(first), last);
+  if (writes) stamps_.join(pieces, {engine, index, {}});
 }
 
 Finished Touched::touch(std::span<const Access> accesses, Engine engine, int64_t index) {

@@ -8,11 +8,11 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
 #include "hetnn/npu/access.h"
+#include "hetnn/npu/intervals.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/spec.h"
 
@@ -34,11 +34,9 @@ class Touched {
     int64_t written = 0;  // 0: never
     Finished read = {};   // since then
   };
-  using Stamps = std::map<int64_t, Stamp>;  // from their first byte to the next
   void touch_run(int64_t begin, int64_t end, bool writes, size_t engine, int64_t index, Finished& needed);
-  Stamps::iterator split(int64_t at);
 
-  Stamps stamps_ = {{0, {}}};
+  Intervals<Stamp> stamps_;
 };
 
 /// What each engine knows of the others while a stream is issued.

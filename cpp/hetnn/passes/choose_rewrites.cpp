@@ -49,18 +49,23 @@ int plans_within_time(const ir::Graph& graph, int most) {
 
 }  // namespace
 
-ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
-                               const PlanRewrites& plan, LegalizeOptions options, int max_plans) {
-  ir::Graph plain = canonical.clone();
-  if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
-  ChosenRewrites best{std::move(plain), {}, {}, {}, without_us, without_us};
-  if (mode == RewriteMode::off) return best;
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+                               const std::function<double()>& without_us, const PlanRewrites& plan,
+                               LegalizeOptions options, int max_plans) {
+  const auto as_written = [&] {
+    ir::Graph plain = canonical.clone();
+    if (plain.stage < ir::Stage::legal) plain.stage = ir::Stage::legal;
+    const double cost_us = without_us();
+    return ChosenRewrites{std::move(plain), {}, {}, {}, cost_us, cost_us};
+  };
+  if (mode == RewriteMode::off) return as_written();
 
   Legalizer legalizer(oracle, options, canonical.symbols);
   int plans_left = plans_within_time(canonical, max_plans);
   const auto attempt = [&] {
-    ChosenRewrites out{canonical.clone(), {}, {}, {}, without_us, 0};
+    ChosenRewrites out{canonical.clone(), {}, {}, {}, 0, 0};
     out.taken = legalizer.run(out.graph);
+    if (out.taken.empty()) return std::pair(as_written(), std::set<std::string, std::less<>>());
     PlannedRewrites planned = plan(out.graph, out.taken);
     out.cost_us = planned.cost_us;
     --plans_left;
@@ -72,7 +77,11 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
   };
   auto [current, doubtful] = attempt();
   const std::vector<report::RewriteRow> possible = current.taken;
-  if (mode == RewriteMode::always || possible.empty()) return with_reasons(std::move(current));
+  if (possible.empty()) return with_reasons(std::move(current));
+  if (mode == RewriteMode::always) {
+    current.cost_without_us = without_us();
+    return with_reasons(std::move(current));
+  }
   std::vector<Unit> units = units_of(possible, true);
   const std::vector<Unit> single = units_of(possible, false);
   units.insert(units.end(), single.begin(), single.end());
@@ -90,7 +99,11 @@ ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle,
       for (const std::string& node : fresh) options.excluded_nodes.erase(node);
     }
   }
-  if (current.cost_us <= best.cost_us) best = std::move(current);
+  ChosenRewrites best = as_written();
+  if (current.cost_us <= best.cost_us) {
+    current.cost_without_us = best.cost_without_us;
+    best = std::move(current);
+  }
   for (const report::RewriteRow& rewrite : possible) {
     const bool taken = std::any_of(best.taken.begin(), best.taken.end(),
                                    [&](const report::RewriteRow& other) { return other.node == rewrite.node; });

@@ -80,9 +80,11 @@ struct PlannedRewrites {
 using PlanRewrites = std::function<PlannedRewrites(const ir::Graph&, const std::vector<report::RewriteRow>&)>;
 
 /// Picks the rewrites by the cost of the whole plan. off: none; always: all; automatic: the cheapest among none, which
-/// costs `without_us`, all, and all but some, found by leaving out one doubtful rewrite after the other, where they are
-/// many one kind after the other first: at most `max_plans` plans, fewer of a graph of thousands of nodes.
-ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode, double without_us,
-                               const PlanRewrites& plan, LegalizeOptions options = {}, int max_plans = 24);
+/// costs what `without_us` says at last, all, and all but some, found by leaving out one doubtful rewrite after the
+/// other, where they are many one kind after the other first: at most `max_plans` plans, fewer of a graph of thousands
+/// of nodes. Where nothing is to be rewritten, nothing is planned.
+ChosenRewrites choose_rewrites(const ir::Graph& canonical, const Oracle& oracle, RewriteMode mode,
+                               const std::function<double()>& without_us, const PlanRewrites& plan,
+                               LegalizeOptions options = {}, int max_plans = 24);
 
 }  // namespace hetnn::passes

@@ -1,5 +1,7 @@
 // Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <limits>
 #include <optional>
 
@@ -34,7 +36,8 @@ void keep_sizes_from_values(const ir::Graph& graph, std::set<std::string, std::l
 }
 
 // The best plan, if pins or a strict device leave one.
-std::optional<plan::NetworkPlan> best_plan(const Draft& draft, const ir::Graph& graph) {
+using Plan = std::optional<plan::NetworkPlan>;
+Plan best_plan(const Draft& draft, const ir::Graph& graph) {
   try {
     return plan::plan_network(graph, draft.target, draft.network);
   } catch (const Unsupported&) {
@@ -43,16 +46,15 @@ std::optional<plan::NetworkPlan> best_plan(const Draft& draft, const ir::Graph& 
 }
 
 // Infinite where there is none, which a rewriting may mend.
-double cost_us(const std::optional<plan::NetworkPlan>& plan) {
-  return plan ? plan->result.cost_us : std::numeric_limits<double>::infinity();
-}
+double cost_us(const Plan& plan) { return plan ? plan->result.cost_us : std::numeric_limits<double>::infinity(); }
 
-passes::PlannedRewrites plan_rewrites(const Draft& draft, const ir::Graph& legal,
-                                      std::vector<report::RewriteRow> rewrites) {
-  const std::optional<plan::NetworkPlan> planned = best_plan(draft, legal);
+passes::PlannedRewrites plan_rewrites(const Draft& draft, const std::function<const Plan&()>& as_written,
+                                      const ir::Graph& legal, std::vector<report::RewriteRow> rewrites) {
+  const Plan planned = best_plan(draft, legal);
   passes::PlannedRewrites out{cost_us(planned), {}};
-  if (planned && draft.as_written) {
-    plan::add_worth(*draft.as_written, *planned, rewrites);
+  const Plan& without = as_written();
+  if (planned && without) {
+    plan::add_worth(*without, *planned, rewrites);
     out.doubtful = plan::doubtful_rewrites(*planned, rewrites);
   } else {
     for (const report::RewriteRow& row : rewrites) out.doubtful.insert(row.node);
@@ -67,11 +69,16 @@ void choose_rewrites(Draft& draft) {
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
     keep_sizes_from_values(draft.graph, draft.kept_as_written);
-    draft.as_written = best_plan(draft, draft.canonical);
+    // Beside the first plan with rewrites.
+    std::future<Plan> found = std::async(std::launch::async, [&draft] { return best_plan(draft, draft.canonical); });
+    const auto as_written = [&]() -> const Plan& {
+      if (found.valid()) draft.as_written = found.get();
+      return draft.as_written;
+    };
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
-        cost_us(draft.as_written),
-        [&](const ir::Graph& legal, const auto& rewrites) { return plan_rewrites(draft, legal, rewrites); },
+        [&] { return cost_us(as_written()); },
+        [&](const ir::Graph& legal, const auto& rewrites) { return plan_rewrites(draft, as_written, legal, rewrites); },
         draft.legalize_options());
     for (const report::RewriteRow& rewrite : chosen.refused) draft.kept_as_written.insert(rewrite.node);
     draft.rewrites = std::move(chosen.taken);

@@ -64,14 +64,15 @@ def models_page() -> str:
     """What is taken of torch and ONNX: by a row of an operator's file, by a rule, by the standard's own definition."""
     from onnx import defs
 
-    import hetnn.importers.onnx.rules
     import hetnn.importers.tflite.rules
     import hetnn.importers.torch.rules  # noqa: F401
+    from hetnn.importers.onnx.rules import load_rare
     from hetnn.importers.onnx.rules.call import ONNX
-    from hetnn.importers.onnx.rules.contrib.declare import ADDED, REFUSED
+    from hetnn.importers.onnx.rules.declare import ADDED, REFUSED
     from hetnn.importers.tflite.rules.call import TFLITE
     from hetnn.importers.torch.rules.call import TORCH
 
+    load_rare()
     every = {name.partition("<")[0] for name in (*ONNX.rows, *ONNX.rules)}
     added = {f"{domain}.{name}" if domain else name for domain, name in ADDED}
     taken = every - added

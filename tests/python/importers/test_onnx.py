@@ -16,9 +16,12 @@ import hetnn
 from hetnn import OnnxBackend
 from hetnn.cli import main
 from hetnn.importers import import_model
+from hetnn.importers.onnx.rules import load_rare
 from hetnn.importers.onnx.rules.call import ONNX
-from hetnn.importers.onnx.rules.contrib.declare import ADDED
+from hetnn.importers.onnx.rules.declare import ADDED
 from importers.onnx_models import agrees, f32, model_of
+
+load_rare()
 
 
 def test_no_rule_shadows_a_row() -> None:

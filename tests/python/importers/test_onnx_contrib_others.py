@@ -11,7 +11,8 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 import hetnn
 import hetnn.importers.onnx.graph
-from hetnn.importers.onnx.rules.contrib.declare import ADDED, MICROSOFT, REFUSED
+from hetnn.importers.onnx.rules import load_rare
+from hetnn.importers.onnx.rules.declare import ADDED, MICROSOFT, REFUSED
 from importers.onnx_runtime_nodes import (
     RNG,
     Fixed,
@@ -22,6 +23,8 @@ from importers.onnx_runtime_nodes import (
     restart,
     u8,
 )
+
+load_rare()
 
 restart()
 

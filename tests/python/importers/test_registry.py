@@ -16,11 +16,14 @@ import hetnn
 import hetnn.importers.onnx.graph  # registers the rules
 from hetnn.errors import InternalError
 from hetnn.importers import import_model
+from hetnn.importers.onnx.rules import load_rare
 from hetnn.importers.onnx.rules.call import ONNX
 from hetnn.importers.registry import Front
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE
 from hetnn.importers.torch.rules import DTYPES
 from hetnn.importers.torch.rules.call import TORCH
+
+load_rare()
 
 
 def test_no_rule_shadows_a_row() -> None:

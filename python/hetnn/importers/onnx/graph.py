@@ -33,10 +33,10 @@ from hetnn.importers.onnx.functions import called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
-from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Sizes, Text
+from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Sizes, Text, load_rare
 from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
-from hetnn.importers.onnx.rules.contrib.declare import REFUSED
+from hetnn.importers.onnx.rules.declare import REFUSED
 from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient
 from hetnn.importers.onnx.rules.shape import SIGNED, computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx.rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
@@ -627,6 +627,8 @@ def _meaning(name: str, version: int) -> tuple[Any, Any]:
     row = ONNX.rows.get(name)
     if row is not None and version >= row.since:
         return row, None
+    if "." in name:  # of another domain
+        load_rare()
     older = [below for below in _older_forms(name, len(ONNX.rules)) if version < below]
     return None, ONNX.rules.get(f"{name}<{min(older)}" if older else name)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
@@ -59,6 +60,7 @@ PARTS: dict[int, str] = {onnx.TensorProto.COMPLEX64: "f32", onnx.TensorProto.COM
 _PACKED_BITS = {"f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
 # Messages in messages, as many as protobuf reads.
 _DEEPEST = 100
+_STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE
 NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
@@ -96,20 +98,26 @@ def check_model(model: onnx.ModelProto) -> None:
     for entry in model.opset_import:
         if not 1 <= entry.version < 1 << 31:
             raise InvalidModel(f"the ONNX model names the operator set {entry.version}; they begin with 1.")
-    for text in _texts(model, _DEEPEST):
-        if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8
-            raise InvalidModel(f"the ONNX model has a name that is no UTF-8: {text[:40]!r}. Export it again.")
+    _check_texts(model)
 
 
-def _texts(message: Any, deepest: int) -> Iterator[str | bytes]:
-    """Every name in a proto. InvalidModel where its messages lie deeper in one another."""
-    if not deepest:
-        raise InvalidModel(f"the ONNX model holds messages more than {_DEEPEST} deep in one another. Nest less.")
-    for descriptor, value in message.ListFields():
-        if descriptor.type in (descriptor.TYPE_STRING, descriptor.TYPE_MESSAGE):
-            lone = isinstance(value, (str, bytes)) or hasattr(value, "ListFields")
-            for part in [value] if lone else value:
-                yield from _texts(part, deepest - 1) if hasattr(part, "ListFields") else [part]
+def _check_texts(model: onnx.ModelProto) -> None:
+    """InvalidModel for a name in it that is no text, or messages that lie deeper in one another than protobuf reads."""
+    left: list[tuple[Any, int]] = [(model, 1)]
+    while left:
+        message, depth = left.pop()
+        if depth > _DEEPEST:
+            raise InvalidModel(f"the ONNX model holds messages more than {_DEEPEST} deep in one another. Nest less.")
+        for descriptor, value in message.ListFields():
+            kind = descriptor.type
+            if kind == _MESSAGE:
+                left.extend([(value, depth + 1)] if hasattr(value, "ListFields") else [(v, depth + 1) for v in value])
+            elif kind == _STRING:
+                for text in [value] if isinstance(value, (str, bytes)) else value:
+                    if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8
+                        raise InvalidModel(
+                            f"the ONNX model has a name that is no UTF-8: {text[:40]!r}. Export it again."
+                        )
 
 
 class Weights:

@@ -12,8 +12,8 @@ from onnx import AttributeProto, defs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.onnx.model import NUMBERS, PARTS
-from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
-from hetnn.importers.onnx.rules.contrib.declare import ADDED, UNREAD
+from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text, load_rare
+from hetnn.importers.onnx.rules.declare import ADDED, UNREAD
 
 # Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.
 _UNREAD = frozenset(
@@ -60,6 +60,7 @@ def schema_of(op_type: str, domain: str, opset: int) -> Any:
     try:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
+        load_rare()
         return ADDED.get((domain, op_type)) or _firsts().get((domain, op_type))
 
 

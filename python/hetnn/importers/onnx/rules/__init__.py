@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+from functools import cache
+
 from hetnn.importers.onnx.rules import (
-    contrib,
     conv,
     elementwise,
-    features,
     found,
-    generation,
     late,
-    ml,
     movement,
     norm,
     ordering,
@@ -24,10 +23,7 @@ from hetnn.importers.onnx.rules import (
     sequence,
     shape,
     signal,
-    support_vectors,
     text,
-    training,
-    trees,
     vision,
 )
 from hetnn.importers.onnx.rules.call import (
@@ -46,9 +42,21 @@ from hetnn.importers.onnx.rules.call import (
     Text,
 )
 
+# Operators of domains beside the standard's own, a third of all, which few models have.
+RARE = ("contrib", "features", "generation", "ml", "support_vectors", "training", "trees")
+
+
+@cache
+def load_rare() -> None:
+    """Registers the rules of RARE; others are when this package is imported."""
+    for family in RARE:
+        importlib.import_module(f"{__name__}.{family}")
+
+
 __all__ = [
     "NESTED",
     "ONE_SIDED",
+    "RARE",
     "Call",
     "Fork",
     "Items",
@@ -60,14 +68,11 @@ __all__ = [
     "Sizes",
     "Tensors",
     "Text",
-    "contrib",
     "conv",
     "elementwise",
-    "features",
     "found",
-    "generation",
     "late",
-    "ml",
+    "load_rare",
     "movement",
     "norm",
     "ordering",
@@ -81,9 +86,6 @@ __all__ = [
     "sequence",
     "shape",
     "signal",
-    "support_vectors",
     "text",
-    "training",
-    "trees",
     "vision",
 ]

@@ -6,7 +6,6 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INT, SOME_INT, SOME_INTS, STRING, contrib
 from hetnn.importers.onnx.rules.contrib.experts import gated
 from hetnn.importers.onnx.rules.contrib.fused import activated, fused_conv, fused_matmul
 from hetnn.importers.onnx.rules.contrib.pieces import channels_first, channels_last, total
@@ -14,6 +13,7 @@ from hetnn.importers.onnx.rules.contrib.quantized import (
     integers,
     reals,
 )
+from hetnn.importers.onnx.rules.declare import FLOAT, FLOATS, INT, SOME_INT, SOME_INTS, STRING, contrib
 
 
 @contrib("BiasDropout", "data bias residual? ratio? training_mode?", seed=INT)

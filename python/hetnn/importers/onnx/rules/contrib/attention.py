@@ -9,8 +9,8 @@ from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, INTS, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
+from hetnn.importers.onnx.rules.declare import FLOAT, INT, INTS, SOME_INT, contrib
 
 _MASKED = -10000.0
 

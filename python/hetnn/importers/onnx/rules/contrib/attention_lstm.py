@@ -10,7 +10,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import LSTM, contrib
+from hetnn.importers.onnx.rules.declare import LSTM, contrib
 from hetnn.importers.onnx.rules.recurrent import Layer, lstm
 
 

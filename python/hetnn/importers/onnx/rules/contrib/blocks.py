@@ -12,8 +12,8 @@ from hetnn.importers.lowering.blocks import block_linear, fields
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
 
 
 def _bits(call: Call, preset: int = 4) -> int:

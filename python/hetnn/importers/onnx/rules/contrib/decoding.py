@@ -8,8 +8,8 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import maximum
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import contrib
 
 
 @contrib("DynamicTimeWarping", "input")

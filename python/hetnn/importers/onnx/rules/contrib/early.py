@@ -7,8 +7,8 @@ from typing import Any
 from hetnn.errors import InvalidModel
 from hetnn.importers.onnx.rules.activations import activate
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, INTS, as_standard, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import FLOAT, FLOATS, INTS, as_standard, contrib
 
 as_standard("MemcpyFromHost", "X", domain="", like="Identity")
 as_standard("MemcpyToHost", "X", domain="", like="Identity")

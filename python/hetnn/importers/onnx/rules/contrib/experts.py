@@ -9,9 +9,9 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import divide, product
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.blocks import known_weight
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, contrib
 from hetnn.importers.onnx.rules.contrib.gates import chosen
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import FLOAT, INT, contrib
 
 _EXPERTS: dict[str, Any] = {
     "activation_alpha": 1.0,

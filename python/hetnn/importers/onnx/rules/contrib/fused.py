@@ -6,8 +6,8 @@ from typing import Any
 
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, FLOATS, STRING, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import total
+from hetnn.importers.onnx.rules.declare import FLOAT, FLOATS, STRING, contrib
 from hetnn.importers.onnx.rules.elementwise import swish
 
 

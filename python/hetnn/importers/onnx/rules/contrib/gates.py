@@ -8,7 +8,7 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import divide, product
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
+from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
 
 
 def _op(call: Call, name: str, *values: Any) -> Any:

@@ -20,9 +20,9 @@ from hetnn.importers.onnx.rules.contrib.attention import (
     weighed,
 )
 from hetnn.importers.onnx.rules.contrib.cache import Step, Window, cached, coding, put, step_of
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
 from hetnn.importers.onnx.rules.contrib.rotary import of_places, rotated
+from hetnn.importers.onnx.rules.declare import FLOAT, INT, SOME_INT, contrib
 
 
 def _positions(call: Call, given: Any, step: Step, batch: Size, rows: Size) -> Any:

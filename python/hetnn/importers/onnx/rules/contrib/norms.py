@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.onnx.rules.call import Call, wider
-from hetnn.importers.onnx.rules.contrib.declare import INT, contrib
+from hetnn.importers.onnx.rules.declare import INT, contrib
 
 
 def _rms_norm(call: Call, x: Any, scale: Any, axis: int) -> list[Any]:

@@ -11,8 +11,8 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import solved, unit_matrices
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INT, as_standard, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import INT, SOME_INT, as_standard, contrib
 
 as_standard("Trilu", "X k?")
 as_standard("SampleOp", "X", like="Identity")

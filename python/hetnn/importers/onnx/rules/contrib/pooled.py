@@ -9,9 +9,9 @@ import numpy as np
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.sizes import divide, product
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import INTS, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import places
 from hetnn.importers.onnx.rules.conv import padded, window_padding
+from hetnn.importers.onnx.rules.declare import INTS, contrib
 
 
 @contrib(

@@ -7,8 +7,8 @@ from typing import Any
 
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import channels_first, channels_last
+from hetnn.importers.onnx.rules.declare import INT, SOME_INT, contrib
 
 
 @contrib("QuantizeLinear", "x y_scale y_zero_point?", axis=INT)

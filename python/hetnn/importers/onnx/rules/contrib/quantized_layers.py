@@ -8,13 +8,13 @@ from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
     attention_of,
 )
-from hetnn.importers.onnx.rules.contrib.declare import FLOAT, INT, LSTM, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.norms import embedded
 from hetnn.importers.onnx.rules.contrib.quantized import (
     dynamic_product,
     real_matmul,
     reals,
 )
+from hetnn.importers.onnx.rules.declare import FLOAT, INT, LSTM, SOME_INT, contrib
 from hetnn.importers.onnx.rules.recurrent import Layer, lstm
 
 

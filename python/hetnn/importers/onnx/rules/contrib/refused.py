@@ -1,6 +1,6 @@
 """What ONNX Runtime has and hetnn does not read, and why."""
 
-from hetnn.importers.onnx.rules.contrib.declare import refuse
+from hetnn.importers.onnx.rules.declare import refuse
 
 refuse(
     "its images lie as one processor's vectors do; save the model at ORT_ENABLE_EXTENDED, not at ORT_ENABLE_ALL",

@@ -12,8 +12,8 @@ from hetnn.importers.onnx.rules.contrib.attention import (
     heads_of,
     joined_heads,
 )
-from hetnn.importers.onnx.rules.contrib.declare import INT, SOME_INTS, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
+from hetnn.importers.onnx.rules.declare import INT, SOME_INTS, contrib
 
 
 def rotated(call: Call, x: Any, cos: Any, sin: Any) -> Any:

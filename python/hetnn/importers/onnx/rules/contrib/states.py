@@ -13,8 +13,8 @@ from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import transposed
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part
+from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
 
 
 @contrib(

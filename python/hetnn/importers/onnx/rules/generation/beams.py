@@ -12,8 +12,8 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import GRAPH, INT, SOME_GRAPH, SOME_INT, contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
+from hetnn.importers.onnx.rules.declare import GRAPH, INT, SOME_GRAPH, SOME_INT, contrib
 from hetnn.importers.onnx.rules.generation.decoders import Decoder, PairDecoder, PastDecoder
 from hetnn.importers.onnx.rules.generation.scores import Scores
 from hetnn.importers.onnx.rules.generation.words import MOST_BEAMS, Words

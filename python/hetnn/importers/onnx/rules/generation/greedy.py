@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from hetnn.errors import Unsupported
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import GRAPH, SOME_GRAPH, SOME_INT, contrib
+from hetnn.importers.onnx.rules.declare import GRAPH, SOME_GRAPH, SOME_INT, contrib
 from hetnn.importers.onnx.rules.generation.decoders import PastDecoder
 from hetnn.importers.onnx.rules.generation.scores import Scores
 from hetnn.importers.onnx.rules.generation.words import Words

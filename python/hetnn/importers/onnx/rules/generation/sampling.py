@@ -7,8 +7,8 @@ from typing import Any
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
-from hetnn.importers.onnx.rules.contrib.declare import contrib
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
+from hetnn.importers.onnx.rules.declare import contrib
 from hetnn.importers.onnx.rules.generation.greedy import TOLD, searched
 
 # The generator of C++'s standard library that ONNX Runtime takes (minstd_rand0): x ← 16807 x mod 2³¹-1.

@@ -23,8 +23,8 @@ py::array_t<R> matrix(const ops::Shares<R>& shares) {
 }
 
 py::array resampled(int64_t size, int64_t goal, double scale, const std::string& mode, const std::string& places,
-                    const std::string& rounding, double cubic_coefficient, bool exclude_outside) {
-  const ops::ResampledAxis axis{size, goal, scale, static_cast<double>(goal)};
+                    const std::string& rounding, double cubic_coefficient, bool exclude_outside, bool by_scale) {
+  const ops::ResampledAxis axis{size, goal, scale, static_cast<double>(goal), 0, 1, by_scale};
   const ops::Resampling how{.mode = mode,
                             .places = places,
                             .rounding = rounding,
@@ -51,7 +51,7 @@ void bind_windows(py::module_& m) {
       py::arg("size"), py::arg("kernel"), py::arg("stride"), py::arg("dilation"), py::arg("before") = 0,
       py::arg("after") = 0, py::arg("ceil_mode") = false, "How many windows lie over an axis of that size.");
   m.def("resampled", resampled, py::arg("size"), py::arg("goal"), py::arg("scale"), py::arg("mode"), py::arg("places"),
-        py::arg("rounding"), py::arg("cubic_coefficient"), py::arg("exclude_outside"),
+        py::arg("rounding"), py::arg("cubic_coefficient"), py::arg("exclude_outside"), py::arg("by_scale"),
         "What each entry of an axis gives to each of the result, [goal, size], as ONNX says it; of nearest which entry "
         "each of the result is, [goal].");
   m.def(

@@ -584,6 +584,7 @@ def resampled(
     rounding: str,
     cubic_coefficient: typing.SupportsFloat | typing.SupportsIndex,
     exclude_outside: bool,
+    by_scale: bool,
 ) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
     """
     What each entry of an axis gives to each of the result, [goal, size], as ONNX says it; of nearest which entry each of the result is, [goal].

@@ -6,19 +6,22 @@
 namespace hetnn::ops {
 namespace {
 
-double place(std::string_view places, const ResampledAxis& axis, double at) {
-  const auto size = static_cast<double>(axis.size);
-  if (places == "asymmetric") return at / axis.scale;
-  if (places == "tf_half_pixel_for_nn") return (at + 0.5) / axis.scale;
-  if (places == "align_corners") return axis.length == 1 ? 0 : at * (size - 1) / (axis.length - 1);
+// Computed in the type R.
+template <typename R>
+double place(std::string_view places, const ResampledAxis& axis, int64_t entry) {
+  const auto size = static_cast<R>(axis.size), scale = static_cast<R>(axis.scale), at = static_cast<R>(entry);
+  const R half(0.5);
+  if (places == "asymmetric") return at / scale;
+  if (places == "tf_half_pixel_for_nn") return (at + half) / scale;
+  if (places == "align_corners") return axis.length == 1 ? 0 : at * (size - 1) / static_cast<R>(axis.length - 1);
   if (places == "tf_crop_and_resize") {
-    const double extent = (axis.end - axis.begin) * (size - 1);
-    return axis.begin * (size - 1) + (axis.length == 1 ? extent / 2 : at * extent / (axis.length - 1));
+    const auto begin = static_cast<R>(axis.begin), end = static_cast<R>(axis.end);
+    if (axis.goal == 1) return half * (begin + end) * (size - 1);
+    return begin * (size - 1) + at * (end - begin) * (size - 1) / static_cast<R>(axis.goal - 1);
   }
   if (places == "pytorch_half_pixel" && axis.length == 1) return 0;
-  const bool centred = places == "half_pixel_symmetric";
-  const double shift = centred ? size / 2 * (1 - static_cast<double>(axis.goal) / (axis.scale * size)) : 0;
-  return shift + (at + 0.5) / axis.scale - 0.5;
+  const R shift = places == "half_pixel_symmetric" ? size / 2 * (1 - static_cast<R>(axis.goal) / (scale * size)) : 0;
+  return shift + (at + half) / scale - half;
 }
 
 template <typename R>
@@ -46,7 +49,9 @@ std::string resampling_fault(const Resampling& how) {
 }
 
 ResampledEntry resampled_entry(const Resampling& how, const ResampledAxis& axis, int64_t at) {
-  const double x = place(how.places, axis, static_cast<double>(at));
+  // A region has its edges in f32.
+  const bool single = how.places == "tf_crop_and_resize" || (axis.by_scale && how.mode == "nearest");
+  const double x = single ? place<float>(how.places, axis, at) : place<double>(how.places, axis, at);
   if (how.places == "tf_crop_and_resize" && !(x >= 0 && x <= static_cast<double>(axis.size - 1))) return {0, {}};
   // The entry before x, and how far x is behind it: in (0, 1].
   const double base = std::ceil(x) - 1, ratio = x - base;

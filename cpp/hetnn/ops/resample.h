@@ -32,11 +32,12 @@ struct Shares {
 
 /// An axis of `size` entries with `goal` of them instead. `scale`: results per entry. `length`: of the result, as far
 /// as corners are concerned: goal, or scale size, which need not be whole. The region is where it is read, in parts of
-/// it.
+/// it. `by_scale`: a scale was given, in f32, and f32 says which entry is nearest.
 struct ResampledAxis {
   int64_t size, goal;
   double scale, length;
   double begin = 0, end = 1;
+  bool by_scale = false;
 };
 
 /// Names as resampling_fault lists them, and what weights depend on.

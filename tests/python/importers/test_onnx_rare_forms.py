@@ -445,3 +445,59 @@ def test_integers_below_0_that_become_sizes(kept: list[Any], use: str) -> None:
     model = model_of(nodes, ports, {"y": INT64 if use == "Range" else FLOAT}, **numbers)
     for m in (3, 0, -2):
         agrees(model, x=f32(7), m=np.array(m))
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize(("start", "end"), [(-4, -9), (-3, -9), (-9, -6), (-5, 0), (2, -9), (9, -2)])
+def test_slices_backwards_from_before_the_first_element(start: int, end: int, open_sizes: bool) -> None:
+    """By the standard they begin at the first one, unlike Python's."""
+    node = helper.make_node("Slice", ["x", "start", "end", "axis", "step"], ["y"])
+    bounds = {"start": np.array([start]), "end": np.array([end]), "axis": np.array([1]), "step": np.array([-1])}
+    for size in (0, 1, 2, 3, 5):
+        x = f32(2, size)
+        shape = ["n", "m"] if open_sizes else [2, size]
+        agrees(model_of([node], {"x": (FLOAT, shape)}, {"y": FLOAT}, **bounds), x=x)
+        late: dict[str, Port] = {"x": (FLOAT, shape), "start": (INT64, [1]), "end": (INT64, [1])}
+        rest = {"axis": bounds["axis"], "step": bounds["step"]}
+        agrees(model_of([node], late, {"y": FLOAT}, **rest), x=x, start=bounds["start"], end=bounds["end"])
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize(
+    ("scale", "size"), [(0.7, 10), (0.9, 30), (1.3, 10), (1.4, 5), (0.6, 8), (1 / 3, 9), (2.3, 20)]
+)
+@pytest.mark.parametrize("rounding", ["floor", "round_prefer_ceil"])
+def test_sizes_and_nearest_entries_by_scales_in_single_precision(
+    scale: float, size: int, rounding: str, open_sizes: bool
+) -> None:
+    """As the standard infers them: 0.7 of 10 are 7, though 0.7 in f32 is less."""
+    node = helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode=rounding)
+    x = np.arange(2 * size, dtype=np.float32).reshape(1, 1, 2, size)
+    scales = np.array([1, 1, 1, scale], np.float32)
+    shape = ["n", "c", "h", "w"] if open_sizes else [1, 1, 2, size]
+    agrees(model_of([node], {"x": (FLOAT, shape)}, {"y": FLOAT}, **{"scales": scales}), x=x)
+
+
+@pytest.mark.parametrize("goal", [1, 2, 7])
+def test_nearest_entries_of_a_region(goal: int) -> None:
+    """Along the whole result's length; its edges are in f32, as 0.1 of 10 is 1 there."""
+    told = {"mode": "nearest", "nearest_mode": "ceil", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    x = np.arange(22, dtype=np.float32).reshape(1, 1, 2, 11)
+    region = np.array([0, 0, 0, 0.1, 1, 1, 1, 0.8], np.float32)
+    sizes = helper.make_node("Resize", ["x", "region", "", "sizes"], ["y"], **told)
+    goals = np.array([1, 1, 2, goal])
+    agrees(model_of([sizes], {"x": (FLOAT, ["n", "c", "h", "w"])}, {"y": FLOAT}, region=region, sizes=goals), x=x)
+    scales = helper.make_node("Resize", ["x", "region", "scales"], ["y"], **told)
+    by = np.array([1, 1, 1, (goal + 0.5) / 11], np.float32)
+    agrees(model_of([scales], {"x": (FLOAT, [1, 1, 2, 11])}, {"y": FLOAT}, region=region, scales=by), x=x)
+
+
+@pytest.mark.parametrize("equation", ["ij,ij->ij", "ij,kj->ik", "ij,ij,j->i"])
+def test_named_axes_of_one_element_are_repeated(equation: str) -> None:
+    shapes = {"ij,ij->ij": [(2, 3), (1, 3)], "ij,kj->ik": [(2, 1), (4, 3)], "ij,ij,j->i": [(2, 1), (1, 3), (3,)]}[
+        equation
+    ]
+    feeds = {f"x{k}": f32(*shape) for k, shape in enumerate(shapes)}
+    node = helper.make_node("Einsum", list(feeds), ["y"], equation=equation)
+    wanted = [np.einsum(equation, *feeds.values())]
+    agrees(model_of([node], {name: (FLOAT, list(x.shape)) for name, x in feeds.items()}, {"y": FLOAT}), wanted, **feeds)

@@ -28,11 +28,13 @@ void meaning(const Evaluation& e) {
     const auto axis = static_cast<size_t>(axes[k]);
     const int64_t size = shape[axis], step = steps[k];
     if (step == 0 || step == INT64_MIN) fail(e.call, "slice_over_c3", text("a step must not be ", step, "."));
-    const auto bound = [&](int64_t at) {
-      at = at < 0 ? std::max(at, -size - 1) + size : at;
-      return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
+    const auto within = [&](int64_t at, int64_t least, int64_t most) {
+      return std::clamp(at < 0 ? std::max(at, -size - 1) + size : at, least, most);
     };
-    const int64_t begin = bound(starts[k]), span = step > 0 ? bound(ends[k]) - begin : begin - bound(ends[k]);
+    // Backwards it begins at the first element where that lies before it.
+    const int64_t begin = step > 0 ? within(starts[k], 0, size) : std::max<int64_t>(within(starts[k], -1, size - 1), 0);
+    const int64_t span =
+        step > 0 ? within(ends[k], 0, size) - begin : std::min(begin, size - 1) - within(ends[k], -1, size - 1);
     const int64_t pace = std::abs(step);
     shape[axis] = span > 0 ? (span - 1) / pace + 1 : 0;
     if (shape[axis] > 0) first += begin * strides[axis];

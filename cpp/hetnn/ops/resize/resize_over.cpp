@@ -57,7 +57,9 @@ std::vector<ResampledAxis> axes_to_resample(const Evaluation& e, std::vector<siz
     }
   } else {
     for (size_t k = 0; k < named.size(); ++k) {
-      goals.push_back(convert<int64_t>(scales[k] * static_cast<double>(x.shape[named[k]])));
+      // In f32, as scales are, so that 0.7 of 10 are 7.
+      const float size = static_cast<float>(scales[k]) * static_cast<float>(x.shape[named[k]]);
+      goals.push_back(convert<int64_t>(static_cast<double>(size)));
     }
   }
   std::vector<ResampledAxis> out;
@@ -70,7 +72,7 @@ std::vector<ResampledAxis> axes_to_resample(const Evaluation& e, std::vector<siz
     const bool cut = !region.empty();
     const int64_t size = x.shape[named[k]];
     out.push_back({size, goals[k], scales[k], scales[k] * static_cast<double>(size), cut ? region[k] : 0,
-                   cut ? region[k + named.size()] : 1});
+                   cut ? region[k + named.size()] : 1, e.has(2)});
   }
   return out;
 }

@@ -152,6 +152,13 @@ def place_within(at: Size, size: Size) -> Size:
     return at if never_negative(size - at) else minimum(at, size)
 
 
+def places_of_slice(size: int, start: int, end: int, step: int) -> range:
+    """The places along an axis that ONNX's Slice takes: Python's, but backwards it begins at the first element where
+    `start` lies before it."""
+    first, last, step = slice(start, end if step > 0 or end >= -size else None, step).indices(size)
+    return range(max(first, 0) if step < 0 and size > 0 else first, last, step)
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """All sizes multiplied; 1 of none."""
     out: Size = 1

@@ -20,8 +20,10 @@ from hetnn.importers.lowering.sizes import (
     divide,
     equal,
     maximum,
+    minimum,
     never_negative,
     place_within,
+    places_of_slice,
     product,
 )
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
@@ -178,7 +180,7 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
     if step == 0:
         raise InvalidModel("Slice with a step of 0")
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
-        places = range(*slice(start, end if step > 0 or end > -size - 1 else None, step).indices(size))
+        places = places_of_slice(size, start, end, step)
         if step < 0 and places:
             return call.create("flip", [slice_axis(call, x, axis, places[-1], places[0] + 1, -step)], axes=[axis])
         if len(places) == size:
@@ -188,8 +190,9 @@ def slice_axis(call: Call, x: Any, axis: int, start: Size, end: Size, step: int)
         if isinstance(start, Dim) or isinstance(end, Dim):
             raise Unsupported(f"Slice backwards along {size} elements from {start} to {end}, which are symbolic sizes")
         x = call.create("flip", [x], axes=[axis])
-        # Counted from the other side, the last element is the first.
-        return slice_axis(call, x, axis, -1 - start, -1 - end, -step)
+        # Counted from the other side, the last element is the first; none lies behind that one.
+        first = -1 - start if start >= -1 else minimum(-1 - start, maximum(size - 1, 0))
+        return slice_axis(call, x, axis, first, -1 - end, -step)
     elif isinstance(start, Dim) or isinstance(end, Dim):
         start = 0 if isinstance(start, int) and start < -LONGEST else place_within(start, size)
         end = size if isinstance(end, int) and end > LONGEST else place_within(end, size)

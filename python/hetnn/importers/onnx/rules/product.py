@@ -89,6 +89,8 @@ def _einsum(call: Call) -> Any:
         raise InvalidModel(f"Einsum of '{equation}', whose result has an axis twice or one that no operand has")
     values, terms = _broadcast(call, values, terms, len(unnamed))
     operands = [_spelled_out(call, equation, value, term) for value, term in zip(values, terms, strict=True)]
+    longer = {letter for value, term in operands for letter, size in zip(term, value.shape, strict=True) if size != 1}
+    operands = [_without_ones(call, value, term, longer) for value, term in operands]
     value, term = _summed(call, *operands[0], set(result).union(*(t for _, t in operands[1:])))
     for k, (other, behind) in enumerate(operands[1:], 2):
         needed = set(result).union(*(t for _, t in operands[k:]))
@@ -155,8 +157,13 @@ def _spelled_out(call: Call, equation: str, value: Any, term: str) -> tuple[Any,
             )
             value = call.reshape(call.create("gather_elements", [square, place], axis=len(rest) + 1), kept)
             term = "".join(term[k] for k in rest) + letter
-    # Unnamed axes of one element broadcast, as if they were not there.
-    kept = [k for k, letter in enumerate(term) if letter < _FIRST_UNNAMED or value.shape[k] != 1]
+    return value, term
+
+
+def _without_ones(call: Call, value: Any, term: str, longer: set[str]) -> tuple[Any, str]:
+    """Axes of one element broadcast, as if they were not there: unnamed ones, and those longer in another operand."""
+    named = [letter < _FIRST_UNNAMED and letter not in longer for letter in term]
+    kept = [k for k in range(len(term)) if named[k] or value.shape[k] != 1]
     return call.reshape(value, [value.shape[k] for k in kept]), "".join(term[k] for k in kept)
 
 

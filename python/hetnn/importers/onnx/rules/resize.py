@@ -18,11 +18,13 @@ from hetnn.importers.onnx.rules.late import late
 
 
 class Change(NamedTuple):
-    """An axis that gets another size. `scale`: results per entry; None where it is the ratio of sizes not yet known."""
+    """An axis that gets another size. `scale`: results per entry; None where it is the ratio of sizes not yet known.
+    `is_given`: it stands in the model, in f32, and is not a ratio of sizes."""
 
     axis: int
     goal: Size
     scale: float | None
+    is_given: bool = False
 
     def is_identity(self, size: Size) -> bool:
         """Whether an axis of that size stays as it is."""
@@ -81,10 +83,10 @@ def _by_scales(call: Call, scales: list[float], axes: list[int]) -> list[Change]
     changes = []
     for scale, axis in _each(scales, axes):
         size = call[0].shape[axis]
-        goal = _scaled(size, scale) if isinstance(size, int) else _scaled_symbol(size, scale)
+        goal = _scaled_by_f32(size, scale) if isinstance(size, int) else _scaled_symbol(size, scale)
         if goal is None:
             return None
-        changes.append(Change(axis, goal, scale))
+        changes.append(Change(axis, goal, scale, is_given=True))
     return changes
 
 
@@ -118,6 +120,11 @@ def _scaled(size: Any, scale: float, half: float = 0.0) -> int:
         raise InvalidModel(f"an axis of {size} elements resized by {scale}")
     floor: int = math.floor(size * scale + half)
     return floor
+
+
+def _scaled_by_f32(size: int, scale: float) -> int:
+    """So that 0.7 of 10 are 7."""
+    return _scaled(1, float(np.float32(size) * np.float32(scale)))
 
 
 def _scaled_symbol(size: Size, scale: float) -> Size | None:
@@ -165,7 +172,7 @@ def _is_of_images(call: Call, changes: list[Change], places: Places) -> bool:
     if places.mode == "nearest":
         grows = places.nearest == "ceil_to_shrink" and all((change.scale or 0) >= 1 for change in changes)
         floors = places.kind == "asymmetric" and (places.nearest == "floor" or grows)
-        return floors and all(_picks_alike(change.scale) for change in changes)
+        return floors and all(map(_picks_alike, changes))
     if places.mode not in ("linear", "bilinear") or call.attr("exclude_outside", 0):
         return False
     if places.kind == "pytorch_half_pixel":  # of a single pixel it is not what torch does
@@ -183,12 +190,14 @@ def _is_above_one(change: Change, size: Size) -> bool:
 _LARGEST = 1 << 16
 
 
-def _picks_alike(scale: float | None) -> bool:
-    """Whether single precision, which the operator computes places in, picks the very entries."""
-    if scale is None:
+def _picks_alike(change: Change) -> bool:
+    """Whether the operator's places, products with the inverse in f32, pick the very entries."""
+    if change.scale is None:
         return True
+    kind = np.float32 if change.is_given else np.float64
     at = np.arange(_LARGEST)
-    return bool(np.array_equal(np.floor(at.astype(np.float32) * np.float32(1 / scale)), np.floor(at / scale)))
+    mine = np.floor(at.astype(np.float32) * np.float32(1 / change.scale))
+    return bool(np.array_equal(mine, np.floor(at.astype(kind) / kind(change.scale))))
 
 
 def _late_resize(call: Call, places: Places, scales: int | None, goals: int | None) -> Any:
@@ -232,7 +241,7 @@ def _along(call: Call, x: Any, change: Change, places: Places) -> Any:
     if goal > LONGEST or scale == 0:
         raise Unsupported(f"an axis of {size} resized to {goal} by {scale:g}; a size is at most {LONGEST}")
     a, outside = float(call.attr("cubic_coeff_a", -0.75)), bool(call.attr("exclude_outside", 0))
-    read = _core.resampled(size, goal, scale, _mode(places), places.kind, places.nearest, a, outside)
+    read = _core.resampled(size, goal, scale, _mode(places), places.kind, places.nearest, a, outside, change.is_given)
     if places.mode == "nearest":
         return call.create("gather", [x, call.constant(read, "i64")], axis=axis)
     return along(call, x, axis, read)

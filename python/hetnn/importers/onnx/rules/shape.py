@@ -194,10 +194,10 @@ def _cut(call: Call, arrays: list[Any]) -> Array | None:
         raise InvalidModel(
             f"a Slice of {len(axes)} axes with {len(starts)} starts, {len(ends)} ends and {len(steps)} steps"
         )
-    cuts = [slice(None)] * arrays[0].ndim
+    y = arrays[0]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        cuts[axis] = slice(start, end if step > 0 or end >= -arrays[0].shape[axis] else None, step)
-    return np.asarray(arrays[0][tuple(cuts)])
+        y = y.take(np.array(sizes.places_of_slice(y.shape[axis], start, end, step), np.int64), axis)
+    return np.asarray(y)
 
 
 def _reduced(function: Callable[[Any, Any], Any], of_none: int | None = None) -> _OnSizes:

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/symbols.h"
+#include "hetnn/ops/demand.h"
 
 namespace hetnn::ir {
 Value* Rewriter::add_input(std::string_view name, Type type) {
@@ -154,6 +155,7 @@ size_t Rewriter::erase_dead() {
     Node* node = at->get();
     const std::vector<std::string> defined = ops::defined_symbols(node->call());
     const bool dead =
+        !ops::demands(node->call()) &&
         std::all_of(node->outputs().begin(), node->outputs().end(),
                     [&](const Value* output) { return output->uses().empty() && !graph_.is_output(output); }) &&
         std::none_of(defined.begin(), defined.end(),

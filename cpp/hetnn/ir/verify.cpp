@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/ir/symbols.h"
+#include "hetnn/ops/demand.h"
 
 namespace hetnn::ir {
 namespace {
@@ -121,7 +122,7 @@ void verify_canonical(const Graph& graph) {
     const bool read = std::any_of(node->outputs().begin(), node->outputs().end(), [&](const Value* output) {
       return !output->uses().empty() || graph.is_output(output);
     });
-    HETNN_ASSERT(read || !ops::defined_symbols(node->call()).empty(), describe(*node), " is dead");
+    HETNN_ASSERT(read || ops::acts(node->call()), describe(*node), " is dead");
     if (node->inputs().empty()) continue;
     bool varies = false;
     for (size_t k = 0; k < node->inputs().size(); ++k) varies |= node->input(k) && !node->constant_input(k);

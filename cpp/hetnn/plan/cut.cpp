@@ -9,6 +9,7 @@
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/ops/demand.h"
 
 namespace hetnn::plan {
 namespace {
@@ -23,11 +24,11 @@ void add_interface(const ir::Graph& graph, Subgraph& subgraph, const Inside& ins
       const ir::Node* producer = input->producer();
       if (!producer || (!producer->is_constant() && !inside(producer))) subgraph.inputs.push_back(input);
     }
-    const bool defines = !ops::defined_symbols(node->call()).empty();
+    const bool acts = ops::acts(node->call());
     for (ir::Value* output : node->outputs()) {
-      // Of a node that defines symbols, though nobody reads it, so that it is not taken for dead.
-      const bool leaves = defines || std::any_of(output->uses().begin(), output->uses().end(),
-                                                 [&](const ir::Use& use) { return !inside(use.node); });
+      // Of a node that defines symbols or asks for something, though nobody reads it, so that it is not taken for dead.
+      const bool leaves = acts || std::any_of(output->uses().begin(), output->uses().end(),
+                                              [&](const ir::Use& use) { return !inside(use.node); });
       if (leaves || graph.is_output(output)) subgraph.outputs.push_back(output);
     }
   }

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, export
 
 import hetnn
@@ -171,6 +172,7 @@ def test_bits_of_another_width_are_refused() -> None:
 HELD: dict[str, tuple[Callable[[torch.Tensor], Any], list[int], list[int]]] = {
     "quotient": (lambda x: F.adaptive_avg_pool1d(x, x.shape[1] // 4), [12, 13, 15], [8, 11, 16]),
     "remainder": (lambda x: x + 1 if x.shape[1] % 5 == 2 else x - 1, [2, 7, 12, 102], [3, 10, 101]),
+    "expression": (lambda x: x * 2 if x.shape[1] // 2 != 5 else x, [8, 9, 12], [10, 11]),
     "inequation": (lambda x: x * 2 if x.shape[1] != 9 else x, [8, 10, 12], [9]),
     "product": (lambda x: x.sum() if x.shape[1] * x.shape[1] > 100 else x.mean(), [11, 12, 50], [3, 10]),
     "real": (lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], scale=1 / x.shape[1]), [12], [11, 13]),
@@ -184,7 +186,7 @@ def test_sizes_that_torch_held_to_a_condition(
     """What it exported is the program of those sizes alone: of others it refuses, and so do we."""
     exe = agrees(function, right)
     for size in wrong:
-        with pytest.raises(hetnn.InvalidModel, match=r"'sizes with .*x\.size\(\)\[1\]"):
+        with pytest.raises(hetnn.InvalidModel, match=r"the model is for sizes with .*x\.size\(\)\[1\]"):
             exe(torch.randn(2, size).numpy())
 
 
@@ -200,3 +202,103 @@ def test_sizes_of_nested_inputs_that_torch_held_to_a_condition() -> None:
     assert exe({"a": np.ones(5, np.float32)}, [np.ones(2, np.float32)]) == 10
     with pytest.raises(hetnn.InvalidModel, match="sizes with"):
         exe({"a": np.ones(5, np.float32)}, [np.ones(3, np.float32)])
+
+
+def test_sizes_of_any_number_of_inputs_that_torch_held_to_a_condition() -> None:
+    class Sums(torch.nn.Module):
+        def forward(self, x: torch.Tensor, *rest: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+            return x + rest[1].sum() if rest[0].shape[0] % 2 == 0 and k.shape[0] % 5 == 0 else x
+
+    auto = {0: Dim.AUTO}
+    given = (torch.ones(3), torch.ones(4), torch.ones(5))
+    varying = {"x": None, "rest": (auto, auto), "k": auto}
+    exe = hetnn.compile(export(Sums(), given, {"k": torch.ones(5)}, dynamic_shapes=varying))
+    x, ones = np.ones(3, np.float32), {n: np.ones(n, np.float32) for n in (4, 5, 7, 10)}
+    assert exe(x, ones[10], ones[7], k=ones[5]).tolist() == [8, 8, 8]
+    for rest, k, text in ((5, 5, r"rest\[0\].* % 2"), (4, 4, r"k.* % 5")):
+        with pytest.raises(hetnn.InvalidModel, match=text):
+            exe(x, ones[rest], ones[7], k=ones[k])
+
+
+def test_each_of_many_conditions_of_sizes() -> None:
+    def held(x: torch.Tensor) -> torch.Tensor:
+        n = x.shape[1]
+        for divisor in (2, 3):
+            torch._check(n % divisor == 0)
+        torch._check(n != 18)
+        torch._check(n * n > 100)
+        return x + 1
+
+    exe = agrees(held, [12, 24, 600])
+    for size, text in ((14, r"% 3 == 0"), (15, r"% 2 == 0"), (18, r"!= 18"), (6, r"> 100|axis 1")):
+        with pytest.raises(hetnn.InvalidModel, match=text):
+            exe(torch.randn(2, size).numpy())
+
+
+def exactly(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    a, b = n.tolist()
+    torch._check(a + b == x.shape[0])
+    first, second = torch.split(x, [a, b])
+    return first.sum() - second.sum()
+
+
+def unread(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    number = n[0].item()
+    torch._check(number % 2 == 0)
+    torch._check(number != 8)
+    return x * 2
+
+
+def real(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    total = x.sum().item()
+    torch._check(total < n.shape[0] + 10.5)
+    return x + 1
+
+
+def chosen(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    def positive(x: torch.Tensor) -> torch.Tensor:
+        torch._assert_async((x > 0).all(), "all are positive")
+        return x.log()
+
+    return torch.cond(n.sum() > 6, positive, lambda x: x * 1, (x,))
+
+
+def repeated(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    def again(k: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        torch._assert_async((x < 100).all(), "less than 100")
+        return k + 1, x * 2
+
+    _, x = while_loop(lambda k, _: k < n.sum(), again, (torch.zeros((), dtype=torch.int64), x))
+    return x
+
+
+Case = tuple[list[float], list[int]]
+ASKED: dict[str, tuple[Callable[..., Any], list[Case], list[Case]]] = {
+    "sum": (exactly, [([1, 2, 3, 4], [3, 1])], [([1, 2, 3, 4], [2, 1]), ([1, 2, 3, 4], [5, -1])]),
+    "unread": (unread, [([1, 2, 3, 4], [6, 0])], [([1, 2, 3, 4], [7, 0]), ([1, 2, 3, 4], [8, 0])]),
+    "real": (real, [([1, 2, 3, 4], [0, 0])], [([4, 2, 3, 4], [0, 0])]),
+    "branch": (chosen, [([1, 2, 3, 4], [7, 1]), ([1, 2, -3, 4], [3, 1])], [([1, 2, -3, 4], [7, 1])]),
+    "loop": (repeated, [([1, 2, 3, 4], [3, 1]), ([1, 2, 199, 4], [0, 0])], [([1, 2, 99, 4], [1, 1])]),
+}
+
+
+@pytest.mark.parametrize(("function", "right", "wrong"), ASKED.values(), ids=ASKED)
+def test_values_that_a_model_asks_for(function: Callable[..., Any], right: list[Case], wrong: list[Case]) -> None:
+    """Where torch refuses a run, so do we: no answer is given."""
+
+    class Asks(torch.nn.Module):
+        def forward(self, x: torch.Tensor, n: torch.Tensor) -> Any:
+            return function(x, n)
+
+    def given(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.tensor(case[0], dtype=torch.float32), torch.tensor(case[1])
+
+    program = export(Asks(), given(right[0]))
+    exe, eager = hetnn.compile(program), program.module()
+    for case in right:
+        torch.testing.assert_close(torch.from_numpy(np.asarray(exe(*given(case)))), eager(*given(case)))
+    for case in wrong:
+        with pytest.raises(RuntimeError):
+            eager(*given(case))
+        with pytest.raises(hetnn.InvalidModel, match=r"asks for|the model is for|must be in"):
+            exe(*given(case))

@@ -18,6 +18,8 @@ _OPS = {op["name"]: op for op in operators()}
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
 PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
+# Those that end a run, though nobody reads them.
+_DEMANDS = {name for name, op in _OPS.items() if any(attr["name"] == "demand" for attr in op["attrs"])}
 # Those that refuse an axis of no element.
 NEEDS_ONE = {"reduce_max", "reduce_min", "argmax", "argmin"}
 # Those that take long.
@@ -111,11 +113,12 @@ class Body:
         return Dim.symbol(f"outer{self.outer.index(symbol)}")
 
     def _needed(self, outputs: Sequence[Any]) -> list[_Made]:
-        """The calls that the outputs follow from, by their values or by the sizes that they find."""
+        """The calls that the outputs follow from, by their values or by the sizes that they find, and demands."""
         values, words = {id(value) for value in outputs}, set[str]()
         out = []
         for call in reversed(self._calls):
-            if words.isdisjoint(call.found) and values.isdisjoint(map(id, call.outputs)):
+            is_read = not values.isdisjoint(map(id, call.outputs)) or not words.isdisjoint(call.found)
+            if not is_read and call.op not in _DEMANDS:
                 continue
             out.append(call)
             values.update(map(id, call.inputs))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 import warnings
 from collections import ChainMap
-from collections.abc import Callable, Sequence
-from functools import cache, reduce
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,29 +26,22 @@ from hetnn.importers import Imported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
-from hetnn.importers.lowering.sizes import MOST, Size, likely_size, minimum
-from hetnn.importers.torch.guards import may_be_told
+from hetnn.importers.lowering.sizes import MOST, Size, likely_size
 from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
 from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
 from hetnn.importers.torch.rules import DTYPES, Call
 from hetnn.importers.torch.rules.call import PARTS, TORCH, cast_attributes, found_symbols
 from hetnn.importers.torch.rules.complexes import COMPLEX, complex_call, is_complex
+from hetnn.importers.torch.rules.conditions import CONDITIONS, values_must_hold
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
 from hetnn.structure import Tree
 
-# Carry no value, or check what export has checked already.
+# Check what the types of a graph's values say, or what the operators before check themselves.
 _VANISH = {
     "aten._assert_tensor_metadata.default",
-    "aten._assert_scalar.default",
-    "aten._assert_async.default",
-    "aten._assert_async.msg",
-    "aten._functional_assert_async.msg",
-    "aten._functional_assert_scalar.default",
     "aten._linalg_check_errors.default",
-    "aten.sym_constrain_range_for_size.default",
-    "aten.sym_constrain_range.default",
 }
 
 
@@ -214,13 +207,13 @@ class _Importer:
         self._generators: list[tuple[Any, np.ndarray[Any, Any]]] = []  # the next state of each, and its first one
         self._written: list[list[int]] = []  # an input and the output that is written into it
         self._missing: set[torch.fx.Node] = set()  # not imported, or read from what is not
-        self._conditions: list[tuple[str, Size]] = []  # of which no output tells yet
+        self._asks = True  # whether the conditions of the nodes must hold
         self.refused: set[str] = set()  # overloads in calls that their rules do not take
 
     def convert(self) -> None:
         self._declare_symbols()
         self._inputs = self._lift_inputs()
-        self._conditions = self._signature.conditions(self._program, self.symbols.dim)
+        self._require_sizes()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
                 self._convert(node)
@@ -270,6 +263,14 @@ class _Importer:
                 self._names_of_symbols.add(name)
                 self._declare(symbol, name, low, high, int(hint) if hint is not None else max(low, 1))
 
+    def _require_sizes(self) -> None:
+        """Has a run end whose sizes are not such as torch exported the program for."""
+        conditions = self._signature.conditions(self._program, self.symbols.dim)
+        if conditions:
+            texts, truths = zip(*conditions, strict=True)
+            told = {"holds": list(truths), "demand": "; ".join(texts)}
+            self.builder.create("require_sizes", [], told, "sizes", "", "", 0)
+
     def _declare(self, symbol: Any, name: str, low: int, high: int, hint: int) -> None:
         self.symbols.declare(symbol, name, low, high, hint)
         self.builder.add_symbol(name, low, high, hint)
@@ -313,15 +314,19 @@ class _Importer:
     def _computed_size(self, expr: Any, low: int, high: int, likely: int) -> Dim:
         """A size that nodes compute as torch does, in reals."""
         if expr not in self._computed:
-            value = self._number(expr)
+            value = self.number(expr)
             self._computed[expr] = self.new_size(low, high, likely)
             self.builder.create("read_size", [value], {"sizes": [self._computed[expr]]}, "size")
         return self._computed[expr]
 
-    def _number(self, expr: Any) -> Any:
+    def number(self, expr: Any) -> Any:
         """A number or truth that depends on sizes, as a value of rank 0."""
         assert self._at is not None
         return Numbers(Call(self, self._at, "", [], {}), self.symbols.expression, self._reals).value(expr)
+
+    def has_values(self, symbols: Iterable[Any]) -> bool:
+        """Whether each of torch's symbols is a size or a real of the graph."""
+        return all(symbol in self._reals or self.symbols.has(symbol) for symbol in symbols)
 
     def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
         """Numbers drawn from a generator whose state the graph keeps, seeded by its place among them."""
@@ -423,7 +428,9 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         self._at, target = node, str(node.target)
-        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH:
+        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in CONDITIONS:
+            if self._asks:
+                values_must_hold(Call(self, node, target, [], {}), *map(self.argument, node.args[2:]))
             self._values[node] = (None,) * len(node.meta["val"])
             return
         picks = node.target is operator.getitem
@@ -445,7 +452,7 @@ class _Importer:
                 self._note(node, str(source.target), f"its output {index} is read, which hetnn does not compute")  # type: ignore[union-attr]
             self._values[node] = picked
             return
-        if counts or target in _VANISH:
+        if counts or target in _VANISH or (target in CONDITIONS and not self._asks):
             self._values[node] = None  # read as an expression where it is used
             return
         try:
@@ -535,7 +542,7 @@ class _Importer:
         if isinstance(value, torch.SymInt):
             return self.symbols.dim(value)
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
-            return self._number(value.node.expr)
+            return self.number(value.node.expr)
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         return value
@@ -545,7 +552,14 @@ class _Importer:
         found = operator.attrgetter(str(node.target))(node.graph.owning_module)
         return self._constant(found, node.name) if isinstance(found, torch.Tensor) else found
 
-    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any], asks: bool = True) -> list[Any]:
+        asked, self._asks = self._asks, self._asks and asks
+        try:
+            return self._body(module, values)
+        finally:
+            self._asks = asked
+
+    def _body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
         given = iter(values)
         for node in module.graph.nodes:
             if node.op == "placeholder":
@@ -619,7 +633,7 @@ class _Importer:
                 if spec.target not in self._ports:
                     raise Unsupported(f"the model writes into its complex input '{spec.target}'. Return the new value.")
                 before = self._values[self._place_of(spec.target)]
-                self._give(self._written_into(before, self._values[value]), f"{spec.target}.next")
+                self.builder.output(self._written_into(before, self._values[value]), f"{spec.target}.next")
                 self._written.append([self._ports[spec.target], made])
                 made += 1
                 continue
@@ -634,8 +648,8 @@ class _Importer:
                 continue
             found = self._values[value]
             if value not in ports and isinstance(found, Complex):
-                self._give(found.real, f"{value.name}.real")
-                self._give(found.imag, f"{value.name}.imag")
+                self.builder.output(found.real, f"{value.name}.real")
+                self.builder.output(found.imag, f"{value.name}.imag")
                 ports[value], made = made, made + 2
             if isinstance(found, Complex):
                 leaves.append({"complex": [ports[value], ports[value] + 1]})
@@ -644,25 +658,9 @@ class _Importer:
             if value not in ports:
                 ports[value], made = made, made + 1
                 expr = None if isinstance(meta, torch.Tensor) else meta.node.expr
-                self._give(self._number(expr) if found is None else found, value.name)
+                self.builder.output(self.number(expr) if found is None else found, value.name)
             leaves.append({kind: ports[value]})
         return leaves
-
-    def _give(self, value: Any, name: str) -> None:
-        """An output; the first one has an axis of 1 whose size is the truth of all conditions, so that a run ends where
-        one does not hold."""
-        if self._conditions and may_be_told(value.shape):
-            texts, truths = zip(*self._conditions, strict=True)
-            shape, called = list(value.shape), f"sizes with {' and '.join(texts)}"
-            for op, told, at in (
-                ("reshape", [1, *shape], f"{name}.row"),
-                ("match_shape", [reduce(minimum, truths), *shape], called),
-                ("match_shape", [1, *shape], f"{name}.held"),
-                ("reshape", shape, name),
-            ):
-                value = self.builder.create(op, [value], {"shape": told}, at, "", "", 0)[0]
-            self._conditions = []
-        self.builder.output(value, name)
 
     def _place_of(self, name: str) -> torch.fx.Node:
         found: torch.fx.Node = next(
@@ -680,7 +678,7 @@ class _Importer:
             self._keep(before.imag, after.imag)
             return
         name = f"{before.name}.next"
-        self._give(self._written_into(before, after), name)
+        self.builder.output(self._written_into(before, after), name)
         self.builder.mutation(before.name, name, self._initial[before.name])
 
     def _written_into(self, before: Any, after: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -15,11 +15,7 @@ from hetnn._core import Dim
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.sizes import Size
-
-# Of a truth, or of a size that it is multiplied with: longer ones have too many parts when they are multiplied out.
-_LONGEST = 64
-# Conditions of a program, for the same reason.
-_MOST = 2
+from hetnn.importers.torch.symbols import RELATIONS
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Size, Size], Size]] = {
     ast.Add: lambda a, b: a + b,
@@ -28,13 +24,13 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[Size, Size], Size]] = {
     ast.FloorDiv: sizes.divide,
     ast.Mod: sizes.modulo,
 }
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Size, Size], Size]] = {
-    ast.Eq: sizes.equal,
-    ast.NotEq: lambda a, b: sizes.denied(sizes.equal(a, b)),
-    ast.Lt: sizes.less,
-    ast.Gt: lambda a, b: sizes.less(b, a),
-    ast.LtE: lambda a, b: sizes.denied(sizes.less(b, a)),
-    ast.GtE: lambda a, b: sizes.denied(sizes.less(a, b)),
+_COMPARISONS = {
+    ast.Eq: RELATIONS["Equality"],
+    ast.NotEq: RELATIONS["Unequality"],
+    ast.Lt: RELATIONS["StrictLessThan"],
+    ast.Gt: RELATIONS["StrictGreaterThan"],
+    ast.LtE: RELATIONS["LessThan"],
+    ast.GtE: RELATIONS["GreaterThan"],
 }
 _FUNCTIONS: dict[str, Callable[[Size, Size], Size]] = {
     "CleanDiv": sizes.divide,
@@ -55,7 +51,7 @@ def conditions(
 
     `program` is what became of it, `names` are those of its positional arguments. An equation of reals is one of the
     sizes in it with those of the example; what else has no form in sizes is left out, and so is that torch has a way of
-    its own for one element or none. Nothing is told of a program with many conditions, or long ones.
+    its own for one element or none.
     """
     texts: list[str] = getattr(exported, "_guards_code", None) or []
     if not texts:
@@ -74,27 +70,22 @@ def conditions(
             holds = _as_in_the_example(tree, given, seen)
         except InvalidModel:  # longer than a size may be
             continue
-        if isinstance(holds, Dim) and len(str(holds)) <= _LONGEST:
+        if isinstance(holds, Dim):
             found.append((ast.unparse(tree).replace("L['", "").replace("']", ""), holds))
-    return found if len(found) <= _MOST else []
+    return found
 
 
 def _is_of_few(node: ast.expr, given: Mapping[str, Any]) -> bool:
-    """Whether a condition says that there are two elements or more: a >= 2, or any inequation but one of an axis and a
-    number, which a model may well ask for."""
+    """Whether a condition says that there are two elements or more: a >= 2, or that what is no axis by itself, of which
+    a model may well ask it, is not 0 or 1."""
     match node:
         case ast.Compare(ops=[ast.GtE()], comparators=[ast.Constant(value=2)]):
             return True
         case ast.Compare(left=ast.Subscript() as axis, ops=[ast.NotEq()], comparators=[ast.Constant()]):
             return not getattr(_read(axis, given), "name", None)
-        case ast.Compare(ops=[ast.NotEq()]):
+        case ast.Compare(ops=[ast.NotEq()], comparators=[ast.Constant(value=0 | 1)]):
             return True
     return False
-
-
-def may_be_told(shape: Sequence[Size]) -> bool:
-    """Whether a value of that shape can have an axis of a condition besides."""
-    return all(len(str(size)) <= _LONGEST // 2 for size in shape)
 
 
 def _leaf(value: Any, of: Callable[[Any], Any]) -> Any:
@@ -108,8 +99,15 @@ def _example(size: Any) -> Any:
 
 
 def _arguments(exported: ExportedProgram, names: list[str], leaves: list[Any]) -> dict[str, Any]:
+    """By their names; those of `*rest`, rest_0, rest_1, ... there, are rest[0], rest[1], ... in conditions."""
     args, kwargs = pytree.tree_unflatten(leaves, exported.call_spec.in_spec)
-    return {**dict(zip(names, args, strict=False)), **kwargs}
+    named = dict(zip(names, args, strict=False))
+    rest: dict[str, Any] = {}
+    for name, value in named.items():
+        whole, _, place = name.rpartition("_")
+        if place.isdecimal():
+            rest.setdefault(whole, {})[int(place)] = value
+    return {**rest, **named, **kwargs}
 
 
 def _read(node: ast.expr, given: Mapping[str, Any]) -> Any:

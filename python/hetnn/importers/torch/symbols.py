@@ -13,7 +13,7 @@ from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum, minimum, modulo
+from hetnn.importers.lowering.sizes import Size, ceil_divide, denied, divide, equal, less, maximum, minimum, modulo
 
 # Integers up to here are f64, and so is what comes of them by sums, products and halves.
 _EXACT = 2**53
@@ -24,6 +24,17 @@ _DIVISIONS: dict[str, Callable[[Size, Size], Size]] = {
     "CeilDiv": ceil_divide,
     "Mod": modulo,
     "PythonMod": modulo,
+}
+
+
+# Comparisons as torch names them.
+RELATIONS: dict[str, Callable[[Size, Size], Size]] = {
+    "Equality": equal,
+    "Unequality": lambda a, b: denied(equal(a, b)),
+    "StrictLessThan": less,
+    "StrictGreaterThan": lambda a, b: less(b, a),
+    "LessThan": lambda a, b: denied(less(b, a)),
+    "GreaterThan": lambda a, b: denied(less(a, b)),
 }
 
 
@@ -44,6 +55,23 @@ class Symbols:
         self._names[symbol] = Dim.symbol(name)
         self._ranges[symbol] = ValueRanges(low, high)
         self._hints[symbol] = hint
+
+    def has(self, symbol: sympy.Symbol) -> bool:
+        """Whether a symbol of torch is a size here."""
+        return symbol in self._names
+
+    def truth(self, expr: Any) -> Size | None:
+        """A condition over integers as a size that is 1 where it holds, else 0; None where it is one of reals."""
+        kind = type(expr).__name__
+        if kind in ("And", "Or", "Not"):
+            parts = [self.truth(part) for part in expr.args]
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return None
+            return denied(known[0]) if kind == "Not" else reduce(minimum if kind == "And" else maximum, known)
+        if kind not in RELATIONS or not all(arg.is_integer for arg in expr.args):
+            return None
+        return RELATIONS[kind](*map(self.expression, expr.args))
 
     def dim(self, size: Any) -> Size:
         """`size` (an int or a SymInt) as a dimension."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -78,6 +78,12 @@ class Importer(Protocol):
     def new_size(self, low: int, high: int) -> Dim:
         """A symbol within [low, high] to which the next node that names it gives its value."""
 
+    def has_values(self, symbols: Iterable[Any]) -> bool:
+        """Whether each of torch's symbols is a size or a real of the graph."""
+
+    def number(self, expr: Any) -> Any:
+        """A number or truth that depends on sizes, as a value of rank 0."""
+
     def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
         """Numbers of [0, 1) in f32, by a generator of the node's own."""
 
@@ -87,8 +93,8 @@ class Importer(Protocol):
     def argument(self, value: Any) -> Any:
         """What stands for an argument of a node: values, sizes, and lists of those."""
 
-    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
-        """The outputs of a module of the program, whose nodes are added in place."""
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any], asks: bool = True) -> list[Any]:
+        """The outputs of a module of the program, whose nodes are added in place; `asks`: with its conditions."""
 
     def loop_body(
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
@@ -129,9 +135,10 @@ class Call(Building):
         """Those of an operator without names: values, dims and bodies in their places."""
         return [self._importer.argument(argument) for argument in self._node.args]
 
-    def body(self, module: torch.fx.GraphModule, values: Sequence[Any]) -> list[Any]:
-        """What a body of control flow makes of its inputs, as nodes of the graph."""
-        return self._importer.body(module, values)
+    def body(self, module: torch.fx.GraphModule, values: Sequence[Any], asks: bool = True) -> list[Any]:
+        """What a body of control flow makes of its inputs, as nodes of the graph; without `asks` it may be one that is
+        not taken, so that its conditions need not hold."""
+        return self._importer.body(module, values, asks)
 
     def loop_body(
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
@@ -143,6 +150,28 @@ class Call(Building):
         """An output that is no tensor but a size."""
         value = self._node.meta["val"][index]
         return self._importer.symbols.dim(value) if isinstance(value, torch.SymInt) else None
+
+    def expression(self, name: str) -> Any:
+        """What torch knows of an argument that is a number of sizes (sympy), with nothing in it replaced by what torch
+        learned from conditions; None where it is another."""
+        place = self.names.index(name)
+        given = self._node.args[place] if place < len(self._node.args) else self._node.kwargs.get(name)
+        given = given.meta.get("val") if isinstance(given, torch.fx.Node) else given
+        if isinstance(given, (bool, int)):
+            return sympy.sympify(given)
+        return given.node._expr if isinstance(given, (torch.SymBool, torch.SymInt)) else None
+
+    def is_known(self, expr: Any) -> bool:
+        """Whether all symbols of an expression have values here; those of places in memory have none."""
+        return self._importer.has_values(expr.free_symbols)
+
+    def truth(self, expr: Any) -> Size | None:
+        """A condition (sympy) of integers as a size that is 1 where it holds, else 0; None where it is one of reals."""
+        return self._importer.symbols.truth(expr)
+
+    def number_of(self, expr: Any) -> Any:
+        """A number or truth that depends on sizes (sympy), as a value of rank 0."""
+        return self._importer.number(expr)
 
     def is_found(self, size: Size) -> bool:
         """Whether a size is one that comes out of the values that the call reads."""

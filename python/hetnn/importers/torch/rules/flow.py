@@ -14,13 +14,14 @@ from hetnn.errors import Unsupported
 from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import MOST, Size
 from hetnn.importers.torch.rules.call import TORCH, Call, found_symbols
+from hetnn.importers.torch.rules.conditions import CONDITIONS
 
 # Overloads that refuse an index outside an axis, or may never end.
 _PICKING = {
     "index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "gather", "scatter",
     "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "_unsafe_index", "_unsafe_index_put",
     "while_loop",
-}  # fmt: skip
+} | {name.split(".")[1] for name in CONDITIONS}  # fmt: skip
 
 # Those that take long.
 _HEAVY = {
@@ -40,7 +41,7 @@ def _cond(call: Call) -> list[Any]:
     chosen = call.cast(_value(call, predicate), "bool")
     if any(map(_is_for_one, (yes, no))):
         return _taken_alone(call, call.reshape(chosen, []), yes, no, operands)
-    pairs = zip(call.body(yes, operands), call.body(no, operands), strict=True)
+    pairs = zip(*(call.body(branch, operands, asks=False) for branch in (yes, no)), strict=True)
     return [_choose(call, chosen, k, a, b) for k, (a, b) in enumerate(pairs)]
 
 

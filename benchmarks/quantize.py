@@ -1,10 +1,11 @@
 """How right networks stay in int8: hetnn's quantizer beside those of ONNX Runtime and torchao, from the same samples.
 
-    python benchmarks/quantize.py [--cases digits,mtcnn,minilm,resnet18] [--json FILE]
+    python benchmarks/quantize.py [--cases digits,mtcnn,faces,minilm,resnet18] [--json FILE]
 
 Each peer quantizes with its defaults (ONNX Runtime also with scales by filter) and runs what it made. `digits`: right
 answers of a trained classifier. `mtcnn`: how far the astronaut's box is from that in float, in pixels, and its
-probability; the samples are other photos. `minilm`: the least and the mean cosine of sentences' embeddings to those in
+probability; the samples are other photos. `faces`: how many boxes of 100 faces overlap those in float by 0.7 at least,
+again with other photos as samples. `minilm`: the least and the mean cosine of sentences' embeddings to those in
 float, on sentences that were no samples. `resnet18`: signal over noise of the output, random weights and images.
 torchao is compared where it is installed.
 """
@@ -145,33 +146,27 @@ def digits() -> Case:
     return Case([part], judge)
 
 
-def mtcnn() -> Case:
-    from skimage import data
-    from skimage.transform import resize
+def mtcnn_parts(photos: Sequence[NDArray[np.uint8]]) -> list[Part]:
+    """MTCNN's three networks, and what they are given for some photos."""
+    from models.faces import seen_by
+    from mtcnn import networks
 
-    from mtcnn import cascade, networks
-
-    faces = np.stack([resize(face, (100, 100), order=1) for face in data.lfw_subset()[:100]])
-    tiled = faces.reshape(10, 10, 100, 100).swapaxes(1, 2).reshape(1000, 1000)
-    photos = [data.coffee(), data.chelsea(), np.repeat((tiled * 255).astype(np.uint8)[..., np.newaxis], 3, axis=-1)]
     parts = [
         Part(module, [], axes) for module, axes in zip(networks.load_networks(), [(2, 3), (0,), (0,)], strict=True)
     ]
-    seen: list[list[Sample]] = [[] for _ in parts]
-    plain = [in_torch(part) for part in parts]
+    for part, seen in zip(parts, seen_by([in_torch(part) for part in parts], photos), strict=True):
+        part.samples = [(x,) for x in seen]
+    return parts
 
-    def noting(k: int) -> Network:
-        def run(x: Array) -> list[Array]:
-            seen[k].append((x,))
-            return plain[k](x)
 
-        return run
+def mtcnn() -> Case:
+    from skimage import data
 
-    for photo in photos:
-        cascade.detect(photo, *[noting(k) for k in range(3)])
-    for part, samples in zip(parts, seen, strict=True):
-        part.samples = samples
-    want = cascade.detect(data.astronaut(), *plain)
+    from models.faces import hundred_faces
+    from mtcnn import cascade
+
+    parts = mtcnn_parts([data.coffee(), data.chelsea(), hundred_faces()])
+    want = cascade.detect(data.astronaut(), *[in_torch(part) for part in parts])
 
     def judge(made: list[Network]) -> dict[str, float]:
         found = cascade.detect(data.astronaut(), *made)
@@ -179,6 +174,21 @@ def mtcnn() -> Case:
             return {"boxes": float(len(found)), "off px": float("inf"), "p": 0.0}
         off = float(np.abs(found.boxes - want.boxes).max())
         return {"boxes": 1.0, "off px": off, "p": float(found.probabilities[0])}
+
+    return Case(parts, judge)
+
+
+def faces() -> Case:
+    from models.faces import hundred_faces, other_photos, overlaps
+    from mtcnn import cascade
+
+    parts = mtcnn_parts(other_photos())
+    want = cascade.detect(hundred_faces(), *[in_torch(part) for part in parts])
+
+    def judge(made: list[Network]) -> dict[str, float]:
+        found = cascade.detect(hundred_faces(), *made)
+        kept = overlaps(want.boxes, found.boxes)
+        return {"boxes": float(len(found)), "kept": float((kept >= 0.7).sum()), "least IoU": float(kept.min())}
 
     return Case(parts, judge)
 
@@ -241,7 +251,7 @@ def resnet18() -> Case:
     return Case([part], judge)
 
 
-CASES = {"digits": digits, "mtcnn": mtcnn, "minilm": minilm, "resnet18": resnet18}
+CASES = {"digits": digits, "mtcnn": mtcnn, "faces": faces, "minilm": minilm, "resnet18": resnet18}
 
 
 def peers() -> dict[str, Callable[[Part], Network]]:

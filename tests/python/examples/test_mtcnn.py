@@ -10,28 +10,17 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from skimage import data
-from skimage.transform import resize
 
 import hetnn
+from models.faces import hundred_faces, rgb
 from mtcnn import cascade, networks
 
 Image = NDArray[np.uint8]
 
 
-def rgb(gray: NDArray[Any]) -> Image:
-    return np.repeat(gray[..., np.newaxis], 3, axis=-1)
-
-
 def astronaut_beside_mirror() -> Image:
     photo = data.astronaut()
     return np.concatenate([photo, photo[:, ::-1]], axis=1)
-
-
-def hundred_faces() -> Image:
-    """100 faces of 25x25 pixels, each enlarged to 100x100, in 10 rows."""
-    faces = np.stack([resize(face, (100, 100), order=1) for face in data.lfw_subset()[:100]])
-    tiled = faces.reshape(10, 10, 100, 100).swapaxes(1, 2).reshape(1000, 1000)
-    return rgb((tiled * 255).astype(np.uint8))
 
 
 class Recorder:

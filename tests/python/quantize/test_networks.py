@@ -13,6 +13,7 @@ from skimage import data
 import hetnn
 from hetnn.quantization.quantizer import Quantized
 from models import nets
+from models.faces import hundred_faces, other_photos, overlaps, seen_by
 from mtcnn import cascade, networks
 from quantize.test_quantize import integer_sheet
 
@@ -80,35 +81,24 @@ def test_sentences_mean_what_they_meant(minilm: torch.nn.Module, scheme: str, le
         assert embedding(plain(*sentence), sentence) @ embedding(quantized(*sentence), sentence) >= least
 
 
-def seen_by(run: list[cascade.Network], photos: list[Array]) -> list[list[Array]]:
-    """What each network of the cascade is given for some photos."""
-    seen: list[list[Array]] = [[] for _ in run]
-
-    def noting(k: int) -> cascade.Network:
-        def call(x: Array) -> Any:
-            seen[k].append(x)
-            return run[k](x)
-
-        return call
-
-    for photo in photos:
-        cascade.detect(photo, *[noting(k) for k in range(len(run))])
-    return seen
-
-
 @pytest.mark.slow
-def test_a_face_stays_where_it_was() -> None:
-    faces = np.concatenate([np.concatenate(data.lfw_subset()[k : k + 5], axis=1) for k in range(0, 25, 5)])
-    large = np.kron((faces * 255).astype(np.uint8), np.ones((4, 4), np.uint8))
+def test_faces_stay_where_they_were() -> None:
     programs = list(networks.export_networks().values())
     plain = [hetnn.compile(program) for program in programs]
-    photos = [data.coffee(), data.chelsea(), np.repeat(large[..., np.newaxis], 3, axis=-1)]
-    samples = seen_by(plain, photos)
-    quantized = [hetnn.compile(hetnn.quantize(*pair)) for pair in zip(programs, samples, strict=True)]
+
+    def in_int8(photos: list[NDArray[np.uint8]]) -> list[cascade.Network]:
+        samples = seen_by(plain, photos)
+        return [hetnn.compile(hetnn.quantize(*pair)) for pair in zip(programs, samples, strict=True)]
+
+    quantized = in_int8([data.coffee(), data.chelsea(), hundred_faces()[:500, :500]])
     want, found = cascade.detect(data.astronaut(), *plain), cascade.detect(data.astronaut(), *quantized)
     assert len(found) == 1
     np.testing.assert_allclose(found.boxes, want.boxes, atol=2)
     assert found.probabilities[0] >= 0.99
+
+    quantized = in_int8(other_photos())
+    want, found = cascade.detect(hundred_faces(), *plain), cascade.detect(hundred_faces(), *quantized)
+    assert (overlaps(want.boxes, found.boxes) >= 0.7).sum() >= 98
 
 
 @pytest.mark.slow

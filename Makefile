@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-models fuzz-schedules bench bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -141,6 +141,10 @@ fuzz-tflite: $(STAMPS)/install
 LAYERS ?= 2000
 fuzz-tflite-layers: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tflite_layers.py --layers $(LAYERS)
+# The same layers beside TOSA's reference model, then with every rescaling rounded once.
+fuzz-tosa: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tosa.py --layers $(LAYERS)
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_tosa.py --layers $(LAYERS) --single
 # Random networks of them on an NPU, NETWORKS in number.
 NETWORKS ?= 2000
 fuzz-tflite-networks: $(STAMPS)/install

@@ -153,7 +153,8 @@ is given no layer whose rounding its engines do not know: linear layers, whose p
 stay on the general processor where an NPU only rounds twice. `MAXIMUM`, `MINIMUM`, `FLOOR_DIV` and `FLOOR_MOD` take the
 file's integers whatever they stand for, as LiteRT does. What no integer form is for is computed on the reals and
 rounded once (normalizations, products along axes, quotients). `make sweep-files` runs files of packages beside LiteRT,
-`make fuzz-tflite-layers` random layers.
+`make fuzz-tflite-layers` random layers, and `make fuzz-tosa` the same beside
+[TOSA's reference model](numerics.md#beside-tosa).
 
 By a rule ({len(TFLITE.rules)}): {listed(TFLITE.rules)}.
 """

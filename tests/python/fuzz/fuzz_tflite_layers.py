@@ -378,7 +378,10 @@ class Row:
     untaken: str = ""
 
 
-def compare(name: str, dtype: str, seed: int, target: str = "cpu") -> tuple[str, str, int]:
+Compared = tuple[str, str, int]
+
+
+def compare(name: str, dtype: str, seed: int, target: str = "cpu") -> Compared:
     """equal, differ, refused, or untaken by LiteRT; a sentence; the most steps that integers are apart."""
     d = Draw(name, dtype, seed)
     layer = KINDS[name][1](d, name)
@@ -395,6 +398,11 @@ def compare(name: str, dtype: str, seed: int, target: str = "cpu") -> tuple[str,
         found = hetnn.compile(data, target)(*given)
     except hetnn.Error as error:
         return "refused", str(error).replace("\n", " ")[:160], 0
+    return beside(found, wanted)
+
+
+def beside(found: Array, wanted: Array) -> Compared:
+    """equal or differ, and by what."""
     if found.dtype != wanted.dtype or found.shape != wanted.shape:
         return "differ", f"{found.dtype}{list(found.shape)}, not {wanted.dtype}{list(wanted.shape)}", 0
     if np.array_equal(found, wanted, equal_nan=found.dtype.kind == "f"):
@@ -403,16 +411,19 @@ def compare(name: str, dtype: str, seed: int, target: str = "cpu") -> tuple[str,
     return "differ", f"{np.count_nonzero(apart)} of {apart.size}, by {apart.max():g}", int(apart.max())
 
 
-def sweep(layers: int, seed: int = 0, kinds: Sequence[str] = (), types: Sequence[str] = ALL) -> dict[str, Row]:
+def sweep(
+    layers: int,
+    seed: int = 0,
+    kinds: Mapping[str, Sequence[str]] | None = None,
+    by: Callable[[str, str, int], Compared] = compare,
+) -> dict[str, Row]:
     """So many layers of each kind and type, by 'KIND type'."""
     rows: dict[str, Row] = {}
-    for name, (has, _) in KINDS.items():
-        if kinds and name not in kinds:
-            continue
-        for dtype in (t for t in has if t in types):
+    for name, types in (TYPES_OF if kinds is None else kinds).items():
+        for dtype in types:
             row = rows.setdefault(f"{name} {dtype}", Row())
             for number in range(seed, seed + layers):
-                came, told, steps = compare(name, dtype, number)
+                came, told, steps = by(name, dtype, number)
                 row.counts[came] += 1
                 row.steps = max(row.steps, steps)
                 if came == "untaken":
@@ -422,20 +433,34 @@ def sweep(layers: int, seed: int = 0, kinds: Sequence[str] = (), types: Sequence
     return rows
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--layers", type=int, default=2000)
+TYPES_OF = {name: types for name, (types, _) in KINDS.items()}
+
+
+def add_arguments(parser: argparse.ArgumentParser, layers: int) -> None:
+    parser.add_argument("--layers", type=int, default=layers)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", type=lambda told: told.split(","), default=[])
     parser.add_argument("--types", type=lambda told: told.split(","), default=ALL)
-    args = parser.parse_args()
+
+
+def print_sweep(
+    args: argparse.Namespace, has: Mapping[str, Sequence[str]], by: Callable[[str, str, int], Compared]
+) -> int:
+    """A row of each kind and type that the arguments name; 1 where one differs or is refused."""
     failed = False
-    for name in args.kinds or KINDS:
-        for called, row in sweep(args.layers, args.seed, [name], args.types).items():
+    for name in args.kinds or has:
+        for dtype in (t for t in has[name] if t in args.types):
+            (row,) = sweep(args.layers, args.seed, {name: [dtype]}, by).values()
             counts = " ".join(f"{row.counts[each]:5}" for each in ("equal", "differ", "refused", "untaken"))
-            print(f"{called:28} {counts}  {row.steps:6}  {row.first or row.untaken}", flush=True)
+            print(f"{name + ' ' + dtype:28} {counts}  {row.steps:6}  {row.first or row.untaken}", flush=True)
             failed |= bool(row.counts["differ"] or row.counts["refused"])
     return failed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add_arguments(parser, layers=2000)
+    return print_sweep(parser.parse_args(), TYPES_OF, compare)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+
 from fuzz.fuzz_calls import fuzz as fuzz_calls
 from fuzz.fuzz_executables import fuzz as fuzz_executables
 from fuzz.fuzz_executables import make_bases
@@ -10,8 +16,10 @@ from fuzz.fuzz_models import fuzz as fuzz_models
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 from fuzz.fuzz_schedules import fuzz as fuzz_schedules
 from fuzz.fuzz_tflite import fuzz as fuzz_tflite
+from fuzz.fuzz_tflite_layers import TYPES_OF
 from fuzz.fuzz_tflite_layers import sweep as sweep_layers
 from fuzz.fuzz_tflite_networks import fuzz as fuzz_networks
+from fuzz.fuzz_tosa import KINDS, ONCE, compare
 from fuzz.sweep_onnx import sweep
 
 
@@ -49,9 +57,19 @@ def test_altered_tflite_files_are_refused_or_run() -> None:
 
 def test_random_tflite_layers_of_integers_give_litert_s() -> None:
     kinds = ["CONV_2D", "ADD", "MUL", "AVERAGE_POOL_2D", "MEAN", "PRELU", "SOFTMAX", "TANH", "MAXIMUM"]
-    rows = sweep_layers(4, seed=7, kinds=kinds)
+    rows = sweep_layers(4, seed=7, kinds={name: TYPES_OF[name] for name in kinds})
     assert {called: row.first for called, row in rows.items() if row.first} == {}
     assert sum(row.counts["equal"] for row in rows.values()) > 90
+
+
+@pytest.mark.parametrize(("kinds", "single"), [(KINDS, False), (ONCE, True)], ids=["as-written", "rounded-once"])
+def test_random_layers_of_integers_give_those_of_tosa_s_reference_model(
+    kinds: dict[str, Sequence[str]], single: bool
+) -> None:
+    rows = sweep_layers(3, seed=11, kinds=kinds, by=partial(compare, single=single))
+    assert {called: row.first for called, row in rows.items() if row.first} == {}
+    counts = sum((row.counts for row in rows.values()), Counter())
+    assert counts["equal"] > 3 * counts["untaken"]
 
 
 def test_random_tflite_networks_give_litert_s_integers_on_an_npu() -> None:

@@ -27,9 +27,9 @@ namespace {
 // The integers' type, scales, zero point, and factors before and behind them.
 using Conversion =
     std::tuple<std::string, std::vector<double>, int32_t, std::optional<py::array>, std::optional<py::array>>;
-// Layer, input, what it becomes, scales of its integers, scales of its blocks of codes.
-using Constant =
-    std::tuple<std::string, size_t, py::array, std::optional<std::vector<double>>, std::optional<py::array>>;
+// Layer, input, what it becomes, scales of its integers, scales of its blocks of codes and how many codes are one.
+using Constant = std::tuple<std::string, size_t, py::array, std::optional<std::vector<double>>,
+                            std::optional<std::pair<py::array, int64_t>>>;
 
 py::list roles(const ir::Graph& graph) {
   py::list out;
@@ -112,7 +112,8 @@ std::shared_ptr<ir::Graph> insert_conversions(const ir::Graph& graph, const std:
   }
   for (const auto& [layer, index, array, scales, of_blocks] : constants) {
     passes::LayerConstant constant{
-        .layer = layer, .index = index, .value = tensor_of(array), .quant = {}, .scales = read(of_blocks)};
+        .layer = layer, .index = index, .value = tensor_of(array), .quant = {}, .blocks = {}};
+    if (of_blocks) constant.blocks = {tensor_of(of_blocks->first), of_blocks->second};
     if (scales) constant.quant = ops::Quant{.scales = *scales};
     conversions.constants.push_back(std::move(constant));
   }
@@ -152,8 +153,8 @@ void bind_quantize(py::module_& m) {
         py::arg("constants"),
         "A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, "
         "scales, zero point, factors before rounding or None, factors behind it or None), `constants` (layer, input, "
-        "array, scales or "
-        "None): what becomes of the constants that they read.");
+        "array, scales or None, scales and size of blocks of 4 bits or None): what becomes of the constants that they "
+        "read.");
 }
 
 }  // namespace hetnn

@@ -500,12 +500,12 @@ def insert_conversions(
             typing.SupportsInt | typing.SupportsIndex,
             numpy.ndarray[typing.Any, numpy.dtype[typing.Any]],
             collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None,
-            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
+            tuple[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]], typing.SupportsInt | typing.SupportsIndex] | None,
         ]
     ],
 ) -> Graph:
     """
-    A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, scales, zero point, factors before rounding or None, factors behind it or None), `constants` (layer, input, array, scales or None): what becomes of the constants that they read.
+    A copy of the graph whose nodes `layers` compute on integers. `values` gives, by name, (type of the integers, scales, zero point, factors before rounding or None, factors behind it or None), `constants` (layer, input, array, scales or None, scales and size of blocks of 4 bits or None): what becomes of the constants that they read.
     """
 
 def interpret(

@@ -153,4 +153,14 @@ std::pair<int64_t, int64_t> integer_range(DType dtype) {
 
 uint8_t stored_bits(DType dtype, int64_t x) { return static_cast<uint8_t>(x & ((1 << width_of(dtype).bits) - 1)); }
 
+void read_numbers(DType dtype, const std::byte* from, int64_t count, double* to) {
+  if (!is_stored(dtype)) return ConvertElements(dtype, DType::f64)(from, reinterpret_cast<std::byte*>(to), count);
+  for (int64_t k = 0; k < count; ++k) to[k] = double{stored_value(dtype, static_cast<uint8_t>(from[k]))};
+}
+
+void write_integers(DType dtype, const int64_t* from, int64_t count, std::byte* to) {
+  if (!is_stored(dtype)) return ConvertElements(DType::i64, dtype)(reinterpret_cast<const std::byte*>(from), to, count);
+  for (int64_t k = 0; k < count; ++k) to[k] = static_cast<std::byte>(stored_bits(dtype, from[k]));
+}
+
 }  // namespace hetnn

@@ -2,6 +2,7 @@
 // each in the low bits of a byte.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -28,5 +29,10 @@ enum class PowerRounding : uint8_t { up, down, nearest };
 uint8_t stored_bits(DType dtype, double x, bool saturate = true, PowerRounding rounding = PowerRounding::up);
 /// The low bits of x as a stored integer.
 uint8_t stored_bits(DType dtype, int64_t x);
+
+/// Elements of any type, stored ones too, as doubles: exact but for i64 and u64 beyond 2^53.
+void read_numbers(DType dtype, const std::byte* from, int64_t count, double* to);
+/// Integers as elements of a type of integers, stored ones too: the low bits.
+void write_integers(DType dtype, const int64_t* from, int64_t count, std::byte* to);
 
 }  // namespace hetnn

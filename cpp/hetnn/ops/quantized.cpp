@@ -2,6 +2,7 @@
 #include "hetnn/ops/quantized.h"
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -34,9 +35,8 @@ Tensor dequantize(const View& from, const Quant& quant) {
     std::vector<T> converted;
     const T* in = reinterpret_cast<const T*>(from.data);
     if (DTypeOf<T>::value != from.dtype) {
-      converted.resize(static_cast<size_t>(from.elems()));
-      ConvertElements(from.dtype, DTypeOf<T>::value)(from.data, reinterpret_cast<std::byte*>(converted.data()),
-                                                     from.elems());
+      for (int64_t k = 0; k < from.elems(); ++k)  // a stored one
+        converted.push_back(static_cast<T>(stored_value(from.dtype, static_cast<uint8_t>(from.data[k]))));
       in = converted.data();
     }
     for_runs(from.shape, from.elems(), quant, [&](int64_t begin, int64_t end, size_t index) {
@@ -62,7 +62,10 @@ void quantize(const Tensor& reals, const Type& type, std::byte* to, bool halves_
           steps[k] = static_cast<T>(std::clamp<int64_t>(static_cast<int64_t>(steps[k]), range.first, range.second));
       }
     });
-    ConvertElements(DTypeOf<T>::value, type.dtype)(reinterpret_cast<const std::byte*>(steps.data()), to, reals.elems());
+    if constexpr (std::is_same_v<T, int64_t>)
+      write_integers(type.dtype, steps.data(), reals.elems(), to);
+    else
+      std::memcpy(to, steps.data(), steps.size() * sizeof(T));
   });
 }
 

@@ -11,16 +11,17 @@
 namespace hetnn::passes {
 
 const std::vector<const RuleSet*>& canonical_rule_sets() {
-  static const std::vector<const RuleSet*> sets = {&canonical::quantized(), &canonical::identities(),
-                                                   &canonical::movement(), &canonical::activations(),
-                                                   &canonical::weights()};
+  static const std::vector<const RuleSet*> sets = {&canonical::quantized(),   &canonical::blocks(),
+                                                   &canonical::identities(),  &canonical::movement(),
+                                                   &canonical::activations(), &canonical::weights()};
   return sets;
 }
 
 std::vector<Firing> canonicalize(ir::Graph& graph) {
   std::vector<Firing> fired;
-  const std::vector<const RuleSet*> without_weights = {&canonical::quantized(), &canonical::identities(),
-                                                       &canonical::movement(), &canonical::activations()};
+  const std::vector<const RuleSet*> without_weights = {&canonical::quantized(), &canonical::blocks(),
+                                                       &canonical::identities(), &canonical::movement(),
+                                                       &canonical::activations()};
   ir::Rewriter(graph).erase_dead();
   // Before folding makes reals of the integers of weights.
   fold_constants(graph, {.dequantized = false});

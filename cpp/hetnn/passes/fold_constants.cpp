@@ -10,10 +10,17 @@
 namespace hetnn::passes {
 namespace {
 
+// Whether integers of a constant become the reals that they stand for.
+bool dequantizes(const ir::Node& node) {
+  const ir::Value* x = node.input(0);
+  if (!x) return false;
+  if (x->type().quant) return !node.output()->type().quant;
+  return node.op().has(ops::Trait::conversion) && node.inputs().size() > 1 && is_float(node.output()->dtype());
+}
+
 bool is_foldable(const ir::Node& node, const FoldConstantsOptions& options) {
   if (node.is_constant() || !node.op().meaning) return false;
-  if (!options.dequantized && node.input(0) && node.input(0)->type().quant && !node.output()->type().quant)
-    return false;
+  if (!options.dequantized && dequantizes(node)) return false;
   int64_t in_bytes = 0, out_bytes = 0;
   for (size_t k = 0; k < node.inputs().size(); ++k) {
     if (!node.input(k)) continue;

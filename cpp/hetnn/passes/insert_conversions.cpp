@@ -2,6 +2,7 @@
 #include "hetnn/passes/insert_conversions.h"
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/stored.h"
 #include "hetnn/ir/rewriter.h"
 
 namespace hetnn::passes {
@@ -39,14 +40,18 @@ void convert(ir::Graph& graph, ir::Rewriter& rewriter, ir::Value& value, const V
   }
 }
 
-// Another layer in the place of one, under its name.
-void replace(ir::Rewriter& rewriter, ir::Node& layer, std::string_view op, std::vector<ir::Value*> inputs,
-             ops::Attrs attrs) {
-  const std::string name = layer.name();
-  ir::Node* twin = rewriter.create(op, std::move(inputs), std::move(attrs), name, layer.loc());
-  rewriter.replace_uses(layer.output(), twin->output());
-  rewriter.erase(&layer);
-  rewriter.rename(twin->output(), name);
+// The reals of codes of 4 bits, in the shape of what they replace.
+ir::Value* reals_of(ir::Rewriter& rewriter, const LayerConstant& constant, const ir::Value& before) {
+  std::byte* data = nullptr;
+  Tensor codes = Tensor::zeros(DType::i4, constant.value.shape(), &data);
+  for (const int8_t code : constant.value.values<int8_t>())
+    *data++ = static_cast<std::byte>(stored_bits(DType::i4, int64_t{code}));
+  ir::Value* value = rewriter.constant(std::move(codes), before.name() + ".codes");
+  ir::Value* scales = rewriter.constant(constant.blocks->scales, before.name() + ".scales");
+  value = rewriter.add("dequantize_blocks", {value, scales}, {{"axis", Dim(1)}, {"block", Dim(constant.blocks->size)}},
+                       before.name() + ".reals");
+  if (value->shape() == before.shape()) return value;
+  return rewriter.add("reshape", {value}, {{"shape", before.shape()}}, before.name() + ".shaped");
 }
 
 void give_constant(ir::Graph& graph, ir::Rewriter& rewriter, const LayerConstant& constant) {
@@ -56,19 +61,21 @@ void give_constant(ir::Graph& graph, ir::Rewriter& rewriter, const LayerConstant
   const bool is_new = constant.index == layer->inputs().size();
   const ir::Value* before = layer->input(constant.index);
   rewriter.insert_before(layer);
+  if (constant.blocks) {
+    if (!before) throw InvalidModel(text("'", constant.layer, "' has no input ", constant.index, " to be codes."));
+    return rewriter.set_input(layer, constant.index, reals_of(rewriter, constant, *before));
+  }
   ir::Value* value =
       rewriter.constant(constant.value, before ? before->name() : layer->name() + ".bias", constant.quant);
-  if (constant.scales) {
-    ir::Value* scales = rewriter.constant(*constant.scales, value->name() + ".scales");
-    ir::Value* bias = layer->inputs().size() > 2 ? layer->input(2) : nullptr;
-    return replace(rewriter, *layer, "block_linear", {layer->input(0), value, scales, nullptr, bias},
-                   {{"bits", int64_t{4}}});
-  }
   if (constant.quant) value = rewriter.add("dequantize", {value});
   if (!is_new) return rewriter.set_input(layer, constant.index, value);
   std::vector<ir::Value*> inputs = layer->inputs();
   inputs.push_back(value);
-  replace(rewriter, *layer, layer->op().name, std::move(inputs), layer->attrs());
+  const std::string name = layer->name();
+  ir::Node* twin = rewriter.create(layer->op().name, std::move(inputs), layer->attrs(), name, layer->loc());
+  rewriter.replace_uses(layer->output(), twin->output());
+  rewriter.erase(layer);
+  rewriter.rename(twin->output(), name);
 }
 
 }  // namespace

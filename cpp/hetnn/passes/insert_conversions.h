@@ -11,14 +11,18 @@
 namespace hetnn::passes {
 
 /// What becomes of a constant that a layer reads as its input `index`: integers behind `dequantize` where `quant` says
-/// what they stand for; codes of 4 bits where `scales` says what each block of them stands for, with which a linear
-/// layer becomes one of blocks; else other reals. A layer that has no bias yet gets one as its last input.
+/// what they stand for; codes of 4 bits behind `dequantize_blocks` where `blocks` does, i8 [filters, codes of a
+/// filter]; else other reals. A layer that has no bias yet gets one as its last input.
 struct LayerConstant {
   std::string layer;
   size_t index = 0;
   Tensor value;
   std::optional<ops::Quant> quant;
-  std::optional<Tensor> scales;
+  struct Blocks {
+    Tensor scales;  // [filters, blocks of a filter]
+    int64_t size;   // codes of a block
+  };
+  std::optional<Blocks> blocks;
 };
 
 /// What becomes of a value: what its integers stand for, and factors outside of the integers (that broadcast over it).

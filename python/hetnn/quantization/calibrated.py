@@ -30,14 +30,14 @@ from hetnn.quantization.ranges import CALIBRATORS, Range, Statistics, margin
 from hetnn.quantization.rounding import MOST_WEIGHTS, Moments, round_weights
 from hetnn.quantization.samples import Array, Sample, read_samples
 from hetnn.quantization.schemes import Scale, Scheme, scale_over
-from hetnn.quantization.weights import block_scales, in_blocks, to_integers, weight_scales
+from hetnn.quantization.weights import block_scales, codes_of, to_integers, weight_scales
 
 # Samples that noise is measured on.
 _MEASURED = 8
 _LARGEST_F16 = 65504.0
 
 # A layer, which of its inputs, the array, what the integers of it stand for, and what those of blocks do.
-Constant = tuple[str, int, Array, "list[float] | None", "Array | None"]
+Constant = tuple[str, int, Array, "list[float] | None", "tuple[Array, int] | None"]
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,8 @@ class Calibrated:
         if scheme.block is not None:
             of_weights = block_scales(scaled, scheme.block, scheme.most_weight)
             moved = self._rounded(node, scaled, of_weights, -scheme.most_weight - 1)
-            constants: list[Constant] = [(node.name, 1, *in_blocks(node.op, moved, of_weights, scheme.block))]
+            codes, scales = codes_of(moved, of_weights, scheme.block)
+            constants: list[Constant] = [(node.name, 1, codes, None, (scales, scheme.block))]
         else:
             of_filters = weight_scales(scaled, scheme.most_weight, bias, self.scales[read].scale)
             moved = self._rounded(node, scaled, of_filters[:, np.newaxis], -scheme.most_weight)
@@ -242,8 +243,7 @@ class Calibrated:
             shift = bias_shift(scaled, moved, mean if s is None else mean / s)
             bias = shift if bias is None else bias + shift
         if bias is not None and (self.settings.correct_bias or f is not None):
-            # First, as a layer of blocks has other inputs.
-            constants.insert(0, (node.name, 2, bias.astype(np.float32), None, None))
+            constants.append((node.name, 2, bias.astype(np.float32), None, None))
         noise = Noise()
         noise.add(scaled, moved)
         return constants, noise

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hetnn.importers.lowering.blocks import packed
-
 Array = NDArray[Any]
 
 # The largest integer of a bias that leaves room for the sums of its layer (passes/canonical/quantized.cpp).
@@ -50,12 +48,10 @@ def block_scales(weight: Array, block: int, most: int) -> Array:
     return of_weights
 
 
-def in_blocks(op: str, rounded: Array, scales: Array, block: int) -> tuple[Array, None, Array | None]:
-    """Weights of 4 bits as a layer of `op` keeps them: codes [filters, blocks, bytes] and a scale each block, or reals.
+def codes_of(rounded: Array, scales: Array, block: int) -> tuple[Array, Array]:
+    """Weights of a few bits as codes [filters, weights of a filter] and the scale of each block of them.
 
-    `rounded`: what they stand for; `scales`: [filters, weights of a filter].
+    `rounded`: what they stand for, of any shape with a filter each; `scales`: [filters, weights of a filter].
     """
-    if op != "linear":
-        return rounded.astype(np.float32), None, None
-    codes = np.pad(np.rint(rounded / scales) + 8, ((0, 0), (0, -rounded.shape[1] % block)))
-    return packed(codes.reshape(codes.shape[0], -1, block), 4), None, scales[:, ::block].astype(np.float32)
+    codes = np.rint(rounded.reshape(scales.shape) / scales).astype(np.int8)
+    return codes, scales[:, ::block].astype(np.float32)

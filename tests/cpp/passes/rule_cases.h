@@ -46,6 +46,7 @@ const Cases& shape_cases();
 const Cases& merging_cases();
 const Cases& quantized_cases();
 const Cases& conversion_cases();
+const Cases& block_cases();
 const Cases& combining_cases();
 
 }  // namespace hetnn::passes

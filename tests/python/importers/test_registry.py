@@ -9,6 +9,7 @@ import onnx
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # registers operators of quantized graphs
+import torchao_operators
 from tflite.utils import BUILTIN_OPCODE2NAME
 from torch import nn
 
@@ -78,6 +79,7 @@ def test_a_rule_for_older_operator_sets_stands_beside_a_row_for_newer_ones() -> 
 
 def test_every_torch_name_is_an_overload_of_this_torch() -> None:
     importlib.import_module("transformers.integrations.moe")  # declares operators of its own
+    torchao_operators.declare()
     for name in (*TORCH.rows, *TORCH.rules):
         if "." not in name:  # control flow
             assert hasattr(torch.ops.higher_order, name), name

@@ -3,6 +3,7 @@
 
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
+#include "hetnn/ops/quant/blocks.h"
 
 namespace hetnn::ops {
 namespace {
@@ -41,6 +42,7 @@ std::vector<Type> infer(const Call& call) {
               to_string(scales), call.has(3) ? text(" and ", to_string(call.input(3))) : "", "."));
   }
   check_parameters(call, 4, 5, {codes.shape[0]}, "block_linear_c7");
+  check_scales(call, 2, "block_linear_c8", false);
   Shape y = x.shape;
   y.back() = codes.shape[0];
   return {{x.dtype, y}};
@@ -84,6 +86,16 @@ Work work(const Call& call) {
           .flops = call.has(4) ? elements(call.output().shape) : Dim(0)};
 }
 
+Constraint no_blocks(std::string_view label) {
+  return {"npu", label, "An accelerator's weights have one scale, or one for each filter, and none for each block.",
+          [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
+            const int64_t bits = fixed_integer(call, "bits");
+            return std::pair<std::string, std::string>{
+                text("weights of ", bits, " bits in blocks of ", call.input(1).shape[2] * Dim(8 / bits)),
+                "one scale for each filter"};
+          }};
+}
+
 }  // namespace
 
 OpDef define_block_linear() {
@@ -103,7 +115,7 @@ OpDef define_block_linear() {
       .infer = infer,
       .meaning = meaning,
       .work = work,
-      .constraints = {},
+      .constraints = {no_blocks("block_linear_npu_c1")},
       .tolerance = 1e-5,
       .samples = {"block_linear(f32[3,40], u8[5,3,8], f32[5,3], u8[5,3], f32[5])",
                   "block_linear(f32[2,n,64], u8[20,2,32], f32[20,2], _, _) {bits = 8}",

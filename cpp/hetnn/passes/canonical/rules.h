@@ -10,6 +10,8 @@ namespace hetnn::passes::canonical {
 
 /// Conversions around layers become the types of their values.
 const RuleSet& quantized();
+/// Weights in blocks with a scale each are multiplied by as they are kept.
+const RuleSet& blocks();
 /// x·1, x−0, double activations, bounds that say nothing.
 const RuleSet& identities();
 /// Reshapes, permutations, slices and their kin that do nothing or follow one another.

@@ -1,71 +1,42 @@
-"""Weights of a few bits in blocks, each with a step of its own, as `block_linear` reads them."""
+"""Weights of a few bits in blocks, each with a scale of its own: `dequantize_blocks`, and packed `block_linear`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.building import Building
+from hetnn.importers.lowering.equal_sizes import met_as
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """A known matrix [N, K]: (codes - zeros) scales, codes of `bits` from 0 on, `block` of them with one scale.
+def of_blocks(call: Building, values: Any, x: Any, axis: int, block: int) -> Any:
+    """Scales or zero points of blocks along an axis of x; sizes that are symbols are made those that there must be.
 
-    `turned`: what is meant is its transpose.
+    InvalidModel for a block of no elements.
     """
-
-    codes: Array  # [N, K]
-    scales: Array  # [N, blocks]
-    zeros: Array | None  # the same; None: half of all codes
-    block: int
-    bits: int
-    turned: bool
-
-    def product(self, call: Building, x: Any, bias: Any) -> Any:
-        """x times the transpose of [N, K]; None where `block_linear` has no such blocks."""
-        rows, columns = self.codes.shape
-        behind = self.scales.shape[1] * self.block - columns
-        if self.block % 16 or self.bits not in (2, 4, 8):
-            return None
-        whole = np.pad(self.codes, [(0, 0), (0, behind)]).reshape(rows, -1, self.block)
-        return block_linear(call, x, packed(whole, self.bits), self.scales, self.zeros, bias, self.bits)
+    if block < 1:
+        raise InvalidModel(f"a block must hold 1 element or more; got block_size {block}")
+    wanted = [-(-size // block) if k == axis else size for k, size in enumerate(x.shape)]
+    return met_as(call, values, wanted)
 
 
-def blocks_of(codes: Array, dtype: str, scales: Array, zeros: Array | None, axis: int, block: int) -> Blocks | None:
-    """What a matrix of integers stands for, `block` of them along an axis with one scale; None where that is no blocks.
-
-    `dtype`: of the integers, in hetnn's words.
-    """
-    if dtype not in ("i2", "u2", "i4", "u4", "i8", "u8") or codes.ndim != 2 or scales.ndim != 2 or block < 2:
-        return None
-    bits = int(dtype[1:])
-    turn = 1 << (bits - 1) if dtype[0] == "i" else 0
-    if zeros is None:
-        zeros = np.zeros(scales.shape, np.int64)
-    if axis == 0:
-        codes, scales, zeros = codes.T, scales.T, zeros.T
-    if scales.shape != (codes.shape[0], -(-codes.shape[1] // block)) or zeros.shape != scales.shape:
-        return None
-    from_zero = (codes.astype(np.int16) + turn).astype(np.uint8)
-    return Blocks(from_zero, np.ascontiguousarray(scales), zeros.astype(np.int64) + turn, block, bits, axis == 0)
+def dequantized(call: Building, codes: Any, scales: Any, zeros: Any, axis: int, block: int) -> Any:
+    """(codes - zeros) scales of blocks along an axis, of the scales' type; `zeros` may be None or one number."""
+    if isinstance(zeros, (int, float)):
+        zeros = call.broadcast_to(call.constant(zeros, codes.dtype), scales.shape) if zeros else None
+    of_each = [scales] if zeros is None else [scales, zeros]
+    of_each = [of_blocks(call, values, codes, axis, block) for values in of_each]
+    return call.create("dequantize_blocks", [codes, *of_each], axis=axis, block=block)
 
 
 def fields(packed: Array, rows: int, bits: int) -> Array:
     """[rows, all that there are]: the numbers of so many bits in bytes, those of the lowest bits first."""
     apart: Array = packed.reshape(rows, -1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2**bits - 1)
     return apart.reshape(rows, -1)
-
-
-def packed(codes: Array, bits: int) -> Array:
-    """Numbers of so many bits along the last axis as bytes, the first in the lowest bits."""
-    apart = codes.astype(np.uint8).reshape(*codes.shape[:-1], -1, 8 // bits)
-    out: Array = np.bitwise_or.reduce(apart << np.arange(0, 8, bits, dtype=np.uint8), axis=-1)
-    return out
 
 
 def block_linear(call: Building, x: Any, codes: Array, scales: Array, zeros: Array | None, bias: Any, bits: int) -> Any:

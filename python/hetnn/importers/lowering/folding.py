@@ -14,6 +14,8 @@ from hetnn.importers.lowering.loop_body import SIZED, parts_of
 
 # Nodes of larger constants stay.
 _MOST_ELEMS = 1 << 16
+# What a product may multiply by as it is kept.
+_KEPT = frozenset({"dequantize_blocks"})
 
 
 def is_fixed(op: str, attrs: Mapping[str, Any], found: Mapping[Dim, Any]) -> bool:
@@ -27,7 +29,7 @@ def folded(
     op: str, arrays: Sequence[Any], attrs: dict[str, Any], found: Mapping[Dim, tuple[int, int]]
 ) -> list[np.ndarray[Any, Any]] | None:
     """What a node of constants gives, by the operator's meaning; None where it is large or has none here."""
-    if any(array is not None and array.size > _MOST_ELEMS for array in arrays):
+    if op in _KEPT or any(array is not None and array.size > _MOST_ELEMS for array in arrays):
         return None
     builder = _core.GraphBuilder("constants")
     for symbol, (low, high) in found.items():

@@ -19,7 +19,6 @@ from hetnn._core import Dim
 from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Defaults, Imported
-from hetnn.importers.lowering.blocks import Blocks
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.folding import folded, is_fixed
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
@@ -136,7 +135,6 @@ class _Importer:
         self.layers = 0  # and those that take long
         self.forks = Forks()
         self.broadcast_sizes: dict[Size, set[Size]] = {}
-        self.in_blocks: dict[str, Blocks] = {}
         self._bodies: list[Body] = []  # of loops, each in the one before, that are imported now
         self._missing = object()  # stands for what a node that cannot be imported would give
 

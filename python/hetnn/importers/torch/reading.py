@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten
 
 # Composites of torch whose result shares no memory with an input, though nothing in their schema says so.
@@ -67,7 +68,10 @@ def _is_safe(node: Node, knows: Callable[[str], bool], owners: set[Node]) -> boo
 
 
 def is_readable(program: torch.export.ExportedProgram, knows: Callable[[str], bool]) -> bool:
-    """Whether no memory is written that anything sees through another value, and all sizes come from the inputs."""
+    """Whether no memory is written that anything sees through another value, all sizes come from the inputs, and
+    weights are tensors by themselves, not several as one."""
+    if any(is_traceable_wrapper_subclass(tensor) for tensor in program.state_dict.values()):
+        return False
     owners: set[Node] = set()  # made in memory of their own
     for node in program.graph.nodes:
         if node.op != "call_function" or node.target is operator.getitem:

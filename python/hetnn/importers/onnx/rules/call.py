@@ -12,7 +12,6 @@ import onnx
 from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.blocks import Blocks
 from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met
@@ -186,7 +185,6 @@ class Importer(Protocol):
     doubts: int
     layers: int
     broadcast_sizes: dict[Size, set[Size]]
-    in_blocks: dict[str, Blocks]
 
     @property
     def forks(self) -> Sides:
@@ -452,17 +450,6 @@ class Call(Building):
     def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
         return self._importer.body(inputs, build)
-
-    def keep_blocks(self, matrix: Any, blocks: Blocks | None) -> Any:
-        """Remembers that a constant is one of blocks; gives it back."""
-        if blocks is not None:
-            self._importer.in_blocks[matrix.name] = blocks
-        return matrix
-
-    def blocks_of(self, matrix: Any, turned: bool) -> Blocks | None:
-        """What keep_blocks was told of a matrix [N, K], or, `turned`, of one that is the transpose of such."""
-        blocks = self._importer.in_blocks.get(matrix.name)
-        return blocks if blocks is not None and blocks.turned == turned else None
 
     # What rules build with
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -34,11 +33,7 @@ from hetnn.importers.onnx.rules.late import found_shape, is_late, is_late_number
 def _transpose(call: Call) -> Any:
     x = call[0]
     perm = call.attr("perm") or list(range(len(x.shape)))[::-1]
-    y = call.create("permute", [x], perm=perm)
-    blocks = call.blocks_of(x, turned=False) or call.blocks_of(x, turned=True)
-    if blocks is None or list(perm) != [1, 0]:
-        return y
-    return call.keep_blocks(y, replace(blocks, turned=not blocks.turned))
+    return call.create("permute", [x], perm=perm)
 
 
 @rule("Concat", before=4)

@@ -31,17 +31,7 @@ def multiply(call: Call, a: Any, b: Any) -> Any:
 
 @rule("MatMul")
 def _matmul(call: Call) -> Any:
-    y = _by_blocks(call, call[0], call[1], None, turned=True) if len(call[0].shape) > 1 else None
-    return multiply(call, call[0], call[1]) if y is None else y
-
-
-def _by_blocks(call: Call, x: Any, weight: Any, bias: Any, turned: bool) -> Any:
-    """x times a weight [N, K], or, `turned`, its transpose, that is kept in blocks; None where it is not."""
-    blocks = call.blocks_of(weight, turned)
-    if blocks is None or weight.dtype != x.dtype:
-        return None
-    x = met_as(call, x, [*[None] * (len(x.shape) - 1), blocks.codes.shape[1]])
-    return blocks.product(call, x, bias)
+    return multiply(call, call[0], call[1])
 
 
 @rule("Gemm")
@@ -59,9 +49,6 @@ def _gemm(call: Call) -> Any:
     layer = alpha == 1 and (c is None or (beta == 1 and list(c.shape) in ([filters], [1, filters])))
     if layer and call.known(1) is not None:
         bias = None if c is None else call.reshape(c, [filters])
-        y = _by_blocks(call, a, b, bias, turned=not turned)
-        if y is not None:
-            return y
         weight = b if turned else call.create("permute", [b], perm=[1, 0])
         return call.create("linear", [a, weight, bias])
     y = call.create("matmul", [a, call.create("permute", [b], perm=[1, 0]) if turned else b])

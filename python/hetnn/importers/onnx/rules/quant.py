@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.blocks import Blocks, blocks_of
+from hetnn.importers.lowering.blocks import dequantized, of_blocks
 from hetnn.importers.lowering.quantization import typed_integers, typed_reals
-from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
 from hetnn.importers.onnx.rules.integers import centred, convolution_of, product_of
@@ -19,20 +18,13 @@ _MOST_BITS = 16
 
 
 def _along(call: Call, value: Any, x: Any) -> Any:
-    """A scale or zero point shaped to meet the input: one number, one for each index of an axis, or one a block."""
+    """A scale or zero point shaped to meet the input: one number, or one for each index of an axis."""
     rank = len(x.shape)
     if len(value.shape) == 0 or list(value.shape) == [1]:
         return call.reshape(value, [])
     axis = call.axis(call.attr("axis", 1), rank)
     if len(value.shape) == 1:
         return call.reshape(value, [value.shape[0] if k == axis else 1 for k in range(rank)])
-    block = int(call.attr("block_size", 0))
-    if len(value.shape) == rank and block > 1:
-        shape = list(value.shape)
-        pairs = call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]])
-        many = call.create("expand", [pairs], shape=[*shape[: axis + 1], block, *shape[axis + 1 :]])
-        whole = call.reshape(many, [*shape[:axis], size_product([shape[axis], block]), *shape[axis + 1 :]])
-        return call.create("slice", [whole], axis=axis, start=0, end=x.shape[axis])
     return value
 
 
@@ -55,6 +47,12 @@ def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
 def _quantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
     dtype = zero.dtype if zero is not None else call.dtype_attr("output_dtype") if call.attr("output_dtype") else "u8"
+    if block := int(call.attr("block_size", 0)):
+        of_each = [value for value in (call.cast(scale, "f32"), zero) if value is not None]
+        axis = call.axis(call.attr("axis", 1), len(x.shape))
+        of_each = [of_blocks(call, value, x, axis, block) for value in of_each]
+        attrs = {"axis": axis, "block": block, "to": dtype, "saturate": bool(call.attr("saturate", 1))}
+        return call.create("quantize_blocks", [call.cast(x, "f32"), *of_each], **attrs)
     if _is_known(call) and x.dtype == scale.dtype == "f32" and len(scale.shape) <= 1:
         typed = typed_integers(call, x, call.known(1), call.known(2), dtype, _axis_of(call))
         if typed is not None:
@@ -92,22 +90,17 @@ def _axis_of(call: Call) -> int | None:
 def _dequantize(call: Call) -> Any:
     x, scale, zero = call[0], call[1], call.optional(2)
     dtype = call.dtype_attr("output_dtype") if call.attr("output_dtype") else scale.dtype
+    if block := int(call.attr("block_size", 0)):
+        axis = call.axis(call.attr("axis", 1), len(x.shape))
+        scales = scale if scale.dtype in ("f32", "f16", "bf16") else call.cast(scale, "f32")
+        return call.cast(dequantized(call, x, scales, zero, axis, block), dtype)
     along = _along(call, scale, x)
     if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
         typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), call.known(0))
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
-    reals = call.cast(call.create("mul", [numbers, call.cast(along, "f32")]), dtype)
-    return call.keep_blocks(reals, _blocks(call)) if dtype == scale.dtype else reals
-
-
-def _blocks(call: Call) -> Blocks | None:
-    """A known matrix as blocks; None where it is none of those."""
-    block, (codes, scales, zeros) = int(call.attr("block_size", 0)), (call.known(k) for k in range(3))
-    if block < 2 or codes is None or scales is None or (zeros is None and call.given(2)) or codes.ndim != 2:
-        return None
-    return blocks_of(codes, call[0].dtype, scales, zeros, call.axis(call.attr("axis", 1), 2), block)
+    return call.cast(call.create("mul", [numbers, call.cast(along, "f32")]), dtype)
 
 
 @rule("MatMulInteger")

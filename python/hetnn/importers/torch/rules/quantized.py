@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from hetnn.errors import Unsupported
+from hetnn.importers.lowering.blocks import dequantized
 from hetnn.importers.lowering.quantization import typed_reals
 from hetnn.importers.lowering.random_numbers import on
 from hetnn.importers.torch.rules.call import TORCH, Call
@@ -67,6 +71,56 @@ def _dequantize(call: Call) -> Any:
         y = on(call, "sub", y, call.cast(zero, y.dtype) if hasattr(zero, "dtype") else float(zero))
     y = on(call, "mul", y, call.cast(scale, y.dtype) if hasattr(scale, "dtype") else float(scale))
     return call.cast(y, call.dtype())
+
+
+def _narrowest(call: Call, q: Any) -> Any:
+    """Known integers in the smallest type that holds what the call says that they are."""
+    bounds = call.args.get("quant_min"), call.args.get("quant_max")
+    known = getattr(q, "constant", None)
+    if known is None or None in bounds:
+        return q
+    low, high = (int(bound) for bound in bounds if bound is not None)
+    for bits in (2, 4):
+        least = -(1 << bits - 1) if low < 0 else 0
+        most = least + (1 << bits) - 1
+        if least <= low and high <= most and np.all((known >= least) & (known <= most)):
+            return call.cast(q, f"{'i' if low < 0 else 'u'}{bits}")
+    return q
+
+
+def _of_blocks(call: Call, sizes: list[int], scale: Any, zero: Any) -> Any:
+    """(q - zero point) scale, in blocks of so many elements along each axis."""
+    q = call["input"]
+    shape, rank = list(q.shape), len(q.shape)
+    if len(sizes) != rank:
+        raise Unsupported(f"blocks {sizes} of a tensor of rank {rank}")
+    counts = [-(-n // size) for n, size in zip(shape, sizes, strict=True)]
+    # Along the axis of blocks; other axes have one element a block, or are a block by themselves.
+    inside = [k for k in range(rank) if sizes[k] != 1 and counts[k] != 1] or [rank - 1]
+    axis = inside[-1]
+    if len(inside) > 1 or not rank:
+        raise Unsupported(f"blocks {sizes}, which are along more than one axis")
+    wanted = [counts[k] if k == axis else n for k, n in enumerate(shape)]
+    scale = call.broadcast_to(call.reshape(call.cast(scale, "f32"), counts), wanted)
+    codes = _narrowest(call, q)
+    if zero is not None:
+        zero = call.broadcast_to(call.reshape(call.cast(zero, "f32"), counts), wanted)
+    return call.cast(dequantized(call, codes, scale, zero, axis, sizes[axis]), call.dtype())
+
+
+@TORCH.rule("torchao.dequantize_affine.default")
+def _dequantize_affine(call: Call) -> Any:
+    """What torchao's tensors of integers in blocks stand for."""
+    return _of_blocks(call, [int(size) for size in call["block_size"]], call["scale"], call.args.get("zero_point"))
+
+
+@TORCH.rule(f"{_NAMES}dequantize_per_channel_group.default")
+def _dequantize_groups(call: Call) -> Any:
+    sizes = [1] * (len(call["input"].shape) - 1) + [int(call["group_size"])]
+    zeros = call.args.get("zero_points")
+    if zeros is not None and zeros.dtype not in ("i32", "i64", "f32"):
+        raise Unsupported(f"zero points of {zeros.dtype}, with which torch's differences wrap")
+    return _of_blocks(call, sizes, call["scales"], zeros)
 
 
 @TORCH.rule(f"{_NAMES}choose_qparams.tensor")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.blocks import block_linear, fields
+from hetnn.importers.lowering.blocks import block_linear, dequantized, fields
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part
 from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
@@ -31,28 +30,6 @@ def unpacked(call: Call, x: Any, bits: int) -> Any:
     apart = call.create("shift_right", [call.reshape(x, [*x.shape, 1]), shifts])
     whole = call.create("bitwise_and", [apart, call.constant(2**bits - 1, "u8")])
     return call.reshape(whole, [*x.shape[:-1], x.shape[-1] * (8 // bits)])
-
-
-def _repeated(call: Call, value: Any, axis: int, block: int, size: Size) -> Any:
-    """What belongs to blocks along an axis, for each of `size` elements; 0: to all of them."""
-    if not block:
-        return value
-    shape = list(value.shape)
-    many = [*shape[: axis + 1], block, *shape[axis + 1 :]]
-    value = call.broadcast_to(call.reshape(value, [*shape[: axis + 1], 1, *shape[axis + 1 :]]), many)
-    whole = call.reshape(value, [*shape[:axis], shape[axis] * block, *shape[axis + 1 :]])
-    return part(call, whole, 0, size, axis)
-
-
-def dequantized(call: Call, codes: Any, scales: Any, zeros: Any, axis: int, block: int) -> Any:
-    """(codes - zeros) scales, of blocks along an axis; `zeros` may be one number."""
-    size = codes.shape[axis]
-    scale = _repeated(call, scales, axis, block, size)
-    if not isinstance(zeros, (int, float)):
-        zero = _repeated(call, call.cast(zeros, scales.dtype), axis, block, size)
-    else:
-        zero = call.like(zeros, scales)
-    return call.create("mul", [call.create("sub", [call.cast(codes, scales.dtype), zero]), scale])
 
 
 def known_weight(call: Call, packed: int, scales: int, zeros: int, shape: Sequence[int], bits: int, block: int) -> Any:
@@ -212,7 +189,14 @@ def _gather(call: Call) -> Any:
         if packs:  # to whole bytes
             zeros = part(call, unpacked(call, zeros, bits), 0, steps.shape[-1])
     moved = axis + len(index.shape) - 1 if at < axis else axis
-    y = dequantized(call, codes, steps, zeros, moved, block)
+    if block:
+        each = [codes.shape[k] if k != moved else steps.shape[k] for k in range(len(codes.shape))]
+        zeros = zeros if isinstance(zeros, int) else call.broadcast_to(zeros, each)
+        y = dequantized(call, codes, call.broadcast_to(steps, each), zeros, moved, block)
+    else:  # one scale for all
+        y = call.cast(codes, steps.dtype)
+        y = call.create("sub", [y, call.cast(zeros, y.dtype) if call.given(3) else call.like(zeros, y)])
+        y = call.create("mul", [y, steps])
     if at == axis:
         y = call.create("gather", [y, index], axis=at)
     kept = call.reshape(inside, [*index.shape, *[1] * (len(y.shape) - at - len(index.shape))])

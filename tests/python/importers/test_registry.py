@@ -9,7 +9,6 @@ import onnx
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed  # registers operators of quantized graphs
-import torchao_operators
 from tflite.utils import BUILTIN_OPCODE2NAME
 from torch import nn
 
@@ -23,6 +22,7 @@ from hetnn.importers.registry import Front
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE
 from hetnn.importers.torch.rules import DTYPES
 from hetnn.importers.torch.rules.call import TORCH
+from importers import torchao_operators
 
 load_rare()
 

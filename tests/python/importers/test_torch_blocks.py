@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 import torch.ao.quantization.fx._decomposed
-import torchao_operators
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 import hetnn
+from importers import torchao_operators
 
 Q = torch.ops.quantized_decomposed
 

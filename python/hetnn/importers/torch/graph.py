@@ -428,8 +428,8 @@ class _Importer:
 
     def _convert(self, node: torch.fx.Node) -> None:
         self._at, target = node, str(node.target)
-        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in CONDITIONS:
-            if self._asks:
+        if node.target is torch.ops.higher_order.with_effects and str(node.args[1]) in _VANISH | CONDITIONS:
+            if self._asks and str(node.args[1]) in CONDITIONS:
                 values_must_hold(Call(self, node, target, [], {}), *map(self.argument, node.args[2:]))
             self._values[node] = (None,) * len(node.meta["val"])
             return
@@ -519,11 +519,13 @@ class _Importer:
         schema = getattr(node.target if own else operator.attrgetter(target)(torch.ops), "_schema", None)
         names = [argument.name for argument in schema.arguments] if schema else []
         args: dict[str, Any] = {}
+        # Conditions read their numbers as expressions.
+        read = self._value_of if target in CONDITIONS else self.argument
         for k, argument in enumerate(schema.arguments if schema else []):
             if k < len(node.args):
-                args[argument.name] = self.argument(node.args[k])
+                args[argument.name] = read(node.args[k])
             elif argument.name in node.kwargs:
-                args[argument.name] = self.argument(node.kwargs[argument.name])
+                args[argument.name] = read(node.kwargs[argument.name])
             else:
                 args[argument.name] = argument.default_value if argument.has_default_value() else None
         return Call(self, node, target, names, args)
@@ -546,6 +548,11 @@ class _Importer:
         if isinstance(value, (list, tuple)):
             return [self.argument(item) for item in value]
         return value
+
+    def _value_of(self, value: Any) -> Any:
+        """As argument, but None for a number that depends on sizes."""
+        known = value.meta.get("val") if isinstance(value, torch.fx.Node) else value
+        return None if isinstance(known, (torch.SymInt, torch.SymFloat, torch.SymBool)) else self.argument(value)
 
     def _attribute(self, node: torch.fx.Node) -> Any:
         """A body of control flow, or a constant of one."""

@@ -100,6 +100,8 @@ NEGATIVE_WEIGHT = model_of(
     ["y"],
     initializer=[TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[-1], float_data=[1.0])],
 )
+TWO_NODES = model_of([node("Relu", ["x"], ["a"]), node("Neg", ["x"], ["a"]), node("Abs", ["a"], ["y"])], [X], ["y"])
+LIKE_AN_INPUT = model_of([node("Relu", ["x"], ["x"]), node("Abs", ["x"], ["y"])], [X], ["y"])
 STRAY_TYPE = model_of([node("Relu", ["x"], ["y"])], [value("x", [2], 99)], ["y"])
 OTHER_TYPES = model_of([node("MatMul", ["x", "z"], ["y"])], [X, value("z", [3, 2], TensorProto.INT64)], ["y"])
 ENDLESS = model_of(
@@ -137,6 +139,8 @@ def doubling(depth: int) -> onnx.ModelProto:
     ("model", "message"),
     [
         (CYCLE, "the nodes 'a', 'b' read one another's results in a circle"),
+        (TWO_NODES, "the node 'a' gives 'a', which is the name of another value of its graph"),
+        (LIKE_AN_INPUT, "the node 'x' gives 'x', which is the name of another value of its graph"),
         (UNGIVEN, "the node 'y' reads 'z', which nothing gives"),
         (NO_OUTPUT, "nothing gives the model's output 'z'"),
         (LACKING, "the node 'y': Conv: .*has input size 1 not in range"),

@@ -16,6 +16,7 @@ from importers.onnx_runtime_nodes import Array, of_runtime, same
 FLOAT, INT64, INT32, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.STRING
 RNG = np.random.default_rng(11)
 Port = tuple[int, "list[Any] | None"]
+KINDS = {TensorProto.UINT8: np.uint8, TensorProto.INT8: np.int8, INT32: np.int32}
 
 
 def f32(*shape: int) -> Array:
@@ -501,3 +502,27 @@ def test_named_axes_of_one_element_are_repeated(equation: str) -> None:
     node = helper.make_node("Einsum", list(feeds), ["y"], equation=equation)
     wanted = [np.einsum(equation, *feeds.values())]
     agrees(model_of([node], {name: (FLOAT, list(x.shape)) for name, x in feeds.items()}, {"y": FLOAT}), wanted, **feeds)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32])
+@pytest.mark.parametrize("antialias", [0, 1])
+@pytest.mark.parametrize("shape", [[1, 2, 6, 8], ["n", "c", "h", "w"]])
+def test_integers_between_others(kind: type[np.generic], antialias: int, shape: list[Any]) -> None:
+    """Cut towards zero, as ONNX Runtime does; what it smooths it rounds."""
+    lowest = 0 if kind is np.uint8 else -100
+    x = (RNG.integers(lowest, 100, (1, 2, 6, 8)) if not antialias else np.full((1, 2, 6, 8), 77)).astype(kind)
+    node = helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear", antialias=antialias)
+    (told,) = (number for number, own in KINDS.items() if own is kind)
+    for goal in ([1, 2, 12, 16], [1, 2, 3, 8], [1, 2, 24, 4]):
+        agrees(model_of([node], {"x": (told, shape)}, {"y": told}, sizes=np.array(goal)), x=x)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_greatest_pixels_of_regions(scale: float) -> None:
+    node = helper.make_node("MaxRoiPool", ["x", "regions"], ["y"], pooled_shape=[3, 2], spatial_scale=scale)
+    regions = np.array(
+        [[0, 0, 0, 3, 3], [1, 1, 2, 5, 5], [1, 2, 2, 2, 2], [0, 5, 5, 1, 1], [0, 4, 5, 20, 30], [1, -3, -9, 2.5, 0.5]],
+        np.float32,
+    )
+    ports: dict[str, Port] = {"x": (FLOAT, ["n", 2, "h", "w"]), "regions": (FLOAT, ["r", 5])}
+    agrees(model_of([node], ports, {"y": FLOAT}), x=f32(2, 2, 6, 7), regions=regions)

@@ -102,6 +102,12 @@ std::vector<double> resampled(const Call& call, const std::vector<double>& value
   return out;
 }
 
+// Towards zero; what lies so near an integer is one that arithmetic has missed.
+double towards_zero(double value) {
+  const double nearest = std::nearbyint(value);
+  return std::abs(value - nearest) < 1e-6 ? nearest : std::trunc(value);
+}
+
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   std::vector<size_t> named;
@@ -113,11 +119,13 @@ void meaning(const Evaluation& e) {
     if (!same) values = resampled(e.call, values, shape, named[k], axes[k]);
   }
   const Result y = late_output(e, std::move(shape));
-  if (!is_float(x.dtype)) {  // rounded, and kept in the type's range
+  if (!is_float(x.dtype)) {  // kept in the type's range; as ONNX Runtime, which rounds what it smooths alone
+    const bool rounds = e.call.flag("antialias");
     visit_dtype(x.dtype, [&](auto zero) {
       using Limits = std::numeric_limits<decltype(zero)>;
       const auto least = static_cast<double>(Limits::lowest()), most = static_cast<double>(Limits::max());
-      for (double& value : values) value = std::clamp(std::nearbyint(value), least, most);
+      for (double& value : values)
+        value = std::clamp(rounds ? std::nearbyint(value) : towards_zero(value), least, most);
     });
   }
   write_as<double>(y, values);
@@ -130,7 +138,7 @@ OpDef define_resize_over() {
           .doc =
               "x resampled along axes, one after another, to sizes or by scales "
               "that are known at run time; behind the "
-              "border the last entry repeats. Integers are rounded.",
+              "border the last entry repeats. Integers are cut towards zero, with antialias rounded.",
           .inputs = {{"x", "any shape"},
                      {"region",
                       "reals: where each axis begins, then where each ends, as "

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Container, Iterator, Sequence
+from typing import Any
 
 import onnx
 
 from hetnn.errors import InvalidModel
 
 
-def in_order(nodes: Sequence[onnx.NodeProto], given: Container[str], prefix: str) -> Sequence[onnx.NodeProto]:
+def in_order(nodes: Sequence[onnx.NodeProto], given: ChainMap[str, Any], prefix: str) -> Sequence[onnx.NodeProto]:
     """The nodes as they are where that is such an order, else sorted: each is moved no further than it must.
 
-    `given` has what the nodes may read from elsewhere; `prefix` stands before their names in messages. InvalidModel
-    where nodes read one another's results in a circle.
+    `given` has what the nodes may read from elsewhere, first what their own graph is given; `prefix` stands before
+    their names in messages. InvalidModel where nodes read one another's results in a circle, or one name stands for
+    two values.
     """
+    _check_names(nodes, given.maps[0], prefix)
     reads = [_read_by(node) for node in nodes]
     if _is_order(nodes, reads, given):
         return nodes
@@ -37,6 +41,18 @@ def in_order(nodes: Sequence[onnx.NodeProto], given: Container[str], prefix: str
                     order[last] = None
                     del waiting[last]
     return [nodes[k] for k in order]
+
+
+def _check_names(nodes: Sequence[onnx.NodeProto], given: Container[str], prefix: str) -> None:
+    taken: set[str] = set()
+    for node in nodes:
+        for name in filter(None, node.output):
+            if name in taken or name in given:
+                raise InvalidModel(
+                    f"the node '{prefix}{_name(node)}' gives '{name}', which is the name of another value of its graph "
+                    "too. Export the model again."
+                )
+            taken.add(name)
 
 
 def _is_order(nodes: Sequence[onnx.NodeProto], reads: Sequence[set[str]], given: Container[str]) -> bool:

@@ -83,7 +83,9 @@ def _by_scales(call: Call, scales: list[float], axes: list[int]) -> list[Change]
     changes = []
     for scale, axis in _each(scales, axes):
         size = call[0].shape[axis]
-        goal = _scaled_by_f32(size, scale) if isinstance(size, int) else _scaled_symbol(size, scale)
+        # A product in f32, so that 0.7 of 10 are 7.
+        product = np.float32(size if isinstance(size, int) else 0) * np.float32(scale)
+        goal = _scaled(size, scale, float(product)) if isinstance(size, int) else _scaled_symbol(size, scale)
         if goal is None:
             return None
         changes.append(Change(axis, goal, scale, is_given=True))
@@ -102,7 +104,8 @@ def _by_goals(call: Call, goals: list[Size], axes: list[int]) -> list[Change] | 
     if len(known) < len(scales):
         return None
     scale = min(known) if policy == "not_larger" else max(known)
-    return [Change(axis, _scaled(size, scale, 0.5), scale) for axis, size in zip(axes, given, strict=True)]
+    sized = zip(axes, given, strict=True)
+    return [Change(axis, _scaled(size, scale, size * scale + 0.5), scale) for axis, size in sized]
 
 
 def _each(given: Sequence[Any], axes: list[int]) -> list[tuple[Any, int]]:
@@ -115,16 +118,11 @@ def _ratio(goal: Size, size: Size) -> float | None:
     return goal / max(size, 1) if isinstance(goal, int) and isinstance(size, int) else None
 
 
-def _scaled(size: Any, scale: float, half: float = 0.0) -> int:
+def _scaled(size: int, scale: float, product: float) -> int:
+    """The size that a product of size and scale is cut to."""
     if not 0 <= size * scale <= LONGEST:
         raise InvalidModel(f"an axis of {size} elements resized by {scale}")
-    floor: int = math.floor(size * scale + half)
-    return floor
-
-
-def _scaled_by_f32(size: int, scale: float) -> int:
-    """So that 0.7 of 10 are 7."""
-    return _scaled(1, float(np.float32(size) * np.float32(scale)))
+    return math.floor(product)
 
 
 def _scaled_symbol(size: Size, scale: float) -> Size | None:

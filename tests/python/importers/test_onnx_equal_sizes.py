@@ -331,3 +331,16 @@ def test_open_matrices_are_multiplied_by_an_npu_at_sizes_above_the_example(body:
     for n in (1, 3, 5, 2, 17):
         x, z = f32(n, 3), f32(n, 2)
         np.testing.assert_allclose(exe(x, z), x.T @ z, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("size", "less"), [("m", 1), ("4", 0)])
+def test_shapes_to_which_a_value_does_not_expand(size: str, less: int) -> None:
+    """A shape's size that is taken as the value's own is checked by each run."""
+    model = model_of(
+        f"""agraph (float[{size}] x, float[m] like) => (float[k] y) <int64[1] less = {{{less}}}> {{
+          s = Shape(like) t = Sub(s, less) y = Expand(x, t) }}"""
+    )
+    exe, x = hetnn.compile(model), f32(4)
+    with pytest.raises(hetnn.InvalidModel, match="the model is for sizes with"):
+        exe(x, f32(4 if less else 5))
+    assert exe(f32(2) if less else x, f32(2 if less else 4)).shape == (2 if less else 4,)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import reduce
 from typing import Any, Protocol
 
-from hetnn.importers.lowering.sizes import Size, maximum, minimum
+from hetnn.importers.lowering.sizes import Size, equal, maximum, minimum
 
 
 class Maker(Protocol):
@@ -73,13 +73,19 @@ def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
 
 
 def met_by_shape(call: Place, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
-    """A value and a shape that broadcast with each other, sizes that meet made the same."""
+    """A value and a shape that broadcast with each other, sizes that meet made the same. Each run checks both."""
     own, wanted = list(value.shape), list(shape)
+    asked: dict[str, Size] = {}
     for axis in range(-min(len(own), len(wanted)), 0):
         if 1 not in (own[axis], wanted[axis]):
             one = _stretched(call, own[axis], wanted[axis])
             if one is not None:
+                if one == own[axis] != wanted[axis]:
+                    holds = maximum(equal(wanted[axis], one), equal(wanted[axis], 1))
+                    asked[f"{wanted[axis]} = {one}"] = holds
                 own[axis] = wanted[axis] = one
+    if asked:
+        call.create("require_sizes", [], holds=list(asked.values()), demand="; ".join(asked))
     return _as(call, value, own, repeats=True), wanted
 
 

@@ -231,8 +231,11 @@ bench-operators: $(STAMPS)/install
 bench-npu: $(STAMPS)/install
 	$(PY) benchmarks/npu.py
 # Quantized networks beside ONNX Runtime and OpenVINO; their export needs onnxscript.
-bench-quantized: $(STAMPS)/install
-	$(PY) benchmarks/quantized.py
+$(STAMPS)/int8-peers: $(STAMPS)/requirements
+	$(PY) -m pip install -q --no-deps --target build/int8-peers openvino==2026.4.1 onnxscript==0.7.2 onnx-ir==1.1.0
+	@touch $@
+bench-quantized: $(STAMPS)/install $(STAMPS)/int8-peers
+	PYTHONPATH=build/int8-peers $(PY) benchmarks/quantized.py
 # Linear layers whose weights stay in blocks of a few bits, or in 16 bits, beside ONNX Runtime and torch.
 bench-weights: $(STAMPS)/install
 	$(PY) benchmarks/blocks.py

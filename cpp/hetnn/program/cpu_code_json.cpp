@@ -175,7 +175,10 @@ class Checker {
       const std::vector<ops::Type> followed = inferred(follower, at);
       const bool converts = step.op->has(ops::Trait::conversion) && followed.size() == 1 &&
                             followed[0] == ops::Type{followed[0].dtype, running.shape};
-      if (!converts && followed != std::vector<ops::Type>{running})
+      // The result of integers and another value of them has a scale of its own.
+      const bool requantizes = operands > 0 && running.quant && followed.size() == 1 &&
+                               followed[0] == ops::Type{running.dtype, running.shape, followed[0].quant};
+      if (!converts && !requantizes && followed != std::vector<ops::Type>{running})
         wrong(at, text("has a step ", step.op->name, " that changes the type ", to_string(running)));
       running = followed[0];
     }

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "hetnn/base/requantize.h"
+#include "hetnn/base/steps.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "kernel_runner.h"
 
 namespace hetnn::kernels::testing {
@@ -67,6 +69,27 @@ struct Integers {
             : static_cast<double>(requantize(static_cast<int32_t>(sum), requant_of(factor, rounding), rounding));
     const double y = steps + y_zero;
     return std::clamp(y, static_cast<double>(low), static_cast<double>(high));
+  }
+};
+
+/// A sum of a layer's result `y`, of these integers, with another value, at least 0: the other value, the steps, and
+/// what comes out.
+struct SumBehind {
+  std::vector<double> other, expected;
+  std::vector<Step> steps;
+
+  SumBehind(const Integers& integers, const std::vector<double>& y, int input)
+      : other(random_integers(static_cast<int64_t>(y.size()), 7)) {
+    const double other_scale = integers.y_scale * 0.7, scale = integers.y_scale * 1.9;
+    const int other_zero = 11, zero = -20;
+    for (size_t k = 0; k < y.size(); ++k) {
+      const float sum = real_of(static_cast<int8_t>(y[k]), integers.y_scale, integers.y_zero) +
+                        real_of(static_cast<int8_t>(other[k]), other_scale, other_zero);
+      expected.push_back(std::max<double>(integer_of<int8_t>(sum, scale, zero), zero));
+    }
+    const std::vector<double> values = {
+        integers.y_scale, double(integers.y_zero), other_scale, double(other_zero), scale, double(zero)};
+    steps = {{std::string(kSumOfI8), input, values}, {"relu", -1, {}}};
   }
 };
 

@@ -50,7 +50,9 @@ LAYERS = f"""graph @layers {{stage = imported}} (%x: f32[2,3,17,15]) -> (%y, %zr
   {made("p", "conv2d(%m, %w3)", "", 0.05, 1, "2,20,5,4")}
   {made("g", "sigmoid(%p)", "", 0.004, -128, "2,20,5,4")}
   {made("t", "mul(%p, %g)", "", 0.03, -10, "2,20,5,4")}
-  {made("h", "conv2d(%t, %w4)", "groups = 2", 0.06, -4, "2,20,3,2")}
+  {made("v", "conv2d(%m, %w3)", "", 0.07, 2, "2,20,5,4")}
+  {made("u", "add(%t, %v)", "", 0.06, -30, "2,20,5,4")}
+  {made("h", "conv2d(%u, %w4)", "groups = 2", 0.06, -4, "2,20,3,2")}
   %f = reshape(%h) {{shape = [2,120]}} : i8{{0.06:-4}}[2,120]
   %k = slice(%f) {{axis = 1, start = 0, end = 80}} : i8{{0.06:-4}}[2,80]
   {made("k1", "reshape(%k)", "shape = [2,8,10]", 0.06, -4, "2,8,10")}
@@ -58,7 +60,10 @@ LAYERS = f"""graph @layers {{stage = imported}} (%x: f32[2,3,17,15]) -> (%y, %zr
   {made("z", "matmul(%k1, %k2)", "", 0.3, 9, "2,8,8")}
   %zr = dequantize(%z) : f32[2,8,8]
   {made("l", "linear(%k, %w5)", "", 0.4, 9, "2,7")}
-  %y = dequantize(%l) : f32[2,7]
+  %e = slice(%f) {{axis = 1, start = 5, end = 12}} : i8{{0.06:-4}}[2,7]
+  {made("n", "add(%l, %e)", "", 0.3, 4, "2,7")}
+  {made("o", "relu(%n)", "", 0.3, 4, "2,7")}
+  %y = dequantize(%o) : f32[2,7]
 }}"""
 
 
@@ -85,8 +90,9 @@ def test_no_layer_is_computed_in_f32() -> None:
     kernels = [row["kernel"] for row in executable.profile(np.zeros((2, 3, 17, 15), np.float32))]
     conversions = [name for name in kernels if name in ("quantize", "dequantize")]
     assert sorted(conversions) == ["dequantize", "dequantize", "quantize"], kernels
-    assert kernels.count("conv2d_i8") == 4
+    assert kernels.count("conv2d_i8") == 5
     assert {"linear_i8", "matmul_i8"} <= set(kernels)
-    # relu and clamp close the convolutions before them; p sigmoid(p), a function of one value, is one table.
+    # relu, clamp and sums close the layers before them; p sigmoid(p), a function of one value, is one table.
+    assert "binary_i8" not in kernels, kernels
     assert kernels.count("lookup") == 1, kernels
     assert "unary_i8" not in kernels, kernels

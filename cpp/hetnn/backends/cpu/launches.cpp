@@ -121,6 +121,11 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   try {
     ConcreteLaunch concrete(alone, {}, bindings);
     concrete.steps = std::move(steps);
+    for (kernels::Step& step : concrete.steps) {
+      if (step.function != kernels::kSumOfI8) continue;
+      step.input = static_cast<int>(concrete.inputs.size());
+      concrete.inputs.push_back(concrete.outputs[0]);
+    }
     for (size_t k = 0; variant->is_table && k < alone.inputs.size(); ++k) {
       if (alone.inputs[k] && variant->is_table(static_cast<int>(k)) && !is_constant(*alone.inputs[k])) return nullptr;
     }
@@ -142,12 +147,21 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
 
 namespace {
 
-// Whether the kernel of a launch of integers takes one step more, of no further operand.
-bool bounds_integers(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
-  if (follower.inputs().size() != 1) return false;
+// Whether the kernel of a launch of integers takes one step more: bounds, or a sum with a value of the same shape.
+bool follows_integers(std::span<const ir::Node* const> launch, const ir::Node& follower, const kernels::Step& step,
+                      const Bindings& bindings) {
+  const ir::Value& value = *launch.back()->output();
+  const bool is_sum = step.function == kernels::kSumOfI8;
+  if (is_sum ? follower.input(0)->shape() != follower.input(1)->shape()
+             : follower.inputs().size() != 1 || follower.output()->type() != value.type())
+    return false;
   std::vector<kernels::Step> steps;
-  for (const ir::Node* node : launch.subspan(1)) steps.push_back(*kernels::step_of(node->call(), 0));
-  steps.push_back(*kernels::step_of(follower.call(), 0));
+  const ir::Value* main = launch.front()->output();
+  for (const ir::Node* node : launch.subspan(1)) {
+    steps.push_back(*step_on(*node, *main));
+    main = node->output();
+  }
+  steps.push_back(step);
   return variant_for(*launch.front(), bindings, std::move(steps)) != nullptr;
 }
 
@@ -158,11 +172,11 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   const ir::Value& value = *launch.back()->output();
   const std::optional<kernels::Step> step = follower.outputs().size() == 1 ? step_on(follower, value) : std::nullopt;
   if (!step) return false;
-  const bool converts = kernels::conversion_of(*step).has_value();
-  if (!converts && follower.output()->type() != value.type()) return false;
   const kernels::Variant* variant = kernels::variant_of(anchor.call());
   if (!variant || !variant->takes_steps) return false;
-  if (variant->integers) return bounds_integers(launch, follower, bindings);
+  if (variant->integers) return follows_integers(launch, follower, *step, bindings);
+  const bool converts = kernels::conversion_of(*step).has_value();
+  if (!converts && follower.output()->type() != value.type()) return false;
   if (!converts && value.dtype() != kernels::operand_type(*step)) return false;
   if (anchor.output()->dtype() != DType::f32 || !variant_for(anchor, bindings)) return false;
   return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {

@@ -8,9 +8,8 @@
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
 //                   bias when param bias = 1, operands of the steps.
-// conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points
-// are
-//                   the params that gemm/integer_product.h reads.
+// conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
+//                   points are the params that gemm/integer_product.h reads.
 // f32 else. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 

@@ -79,6 +79,7 @@ class IntegerDepthwiseConv final : public Kernel {
     tile.low = ends_.low;
     tile.high = ends_.high;
     tile.ld_out = out_pitch_;
+    const int8_t* const operand = ends_.sum.operand(inputs);
     const Share share = share_of(g.batch * g.out_height, context.thread, context.threads);
     tile.zeros = windows_.zeros();
     tile.before = g.columns.before;
@@ -92,14 +93,16 @@ class IntegerDepthwiseConv final : public Kernel {
       }
       tile.out = reinterpret_cast<int8_t*>(outputs[0]) + row * g.out_width * out_pitch_;
       run_(tile);
-      if (tile.raw == nullptr) continue;
-      for (int64_t pixel = 0; pixel < g.out_width; ++pixel) {
+      for (int64_t pixel = 0; tile.raw != nullptr && pixel < g.out_width; ++pixel) {
         for (int64_t c = 0; c < g.channels; ++c) {
           const int64_t at = place_of(c);
           const Requant factor{std::bit_cast<int32_t>(tile.factors[at]), shifts[at]};
           tile.out[pixel * out_pitch_ + c] = result(tile.raw[pixel * padded + at], factor);
         }
       }
+      if (operand != nullptr)
+        ends_.sum.add(operand, reinterpret_cast<int8_t*>(outputs[0]), out_pitch_,
+                      {row * g.out_width, (row + 1) * g.out_width}, {0, g.channels});
     }
   }
 

@@ -27,11 +27,12 @@ std::optional<DType> conversion_of(const Step& step) {
 }
 
 DType operand_type(const Step& step) {
+  if (step.function == kSumOfI8) return DType::i8;
   return step.function == kSumOfF16 ? DType::f16 : step.function == kSumOfBf16 ? DType::bf16 : DType::f32;
 }
 
 bool is_sum(const Step& step) {
-  return step.function == kSum || step.function == kOrderedSum || operand_type(step) != DType::f32;
+  return step.function == kSum || step.function == kOrderedSum || is_narrow_float(operand_type(step));
 }
 
 int operand_count(const Step& step) {
@@ -58,7 +59,21 @@ std::optional<Step> sum_of(const ops::Call& call, size_t main) {
   return Step{.function = std::string(name), .input = -1, .values = std::move(values)};
 }
 
+std::optional<Step> byte_sum_of(const ops::Call& call, size_t main) {
+  if (call.op->name != "add" || call.inputs.size() != 2 || call.attrs.contains(ops::kQuantRounding))
+    return std::nullopt;
+  const ops::Type &a = call.input(main), &b = call.input(1 - main);
+  if (a.dtype != DType::i8 || b.dtype != DType::i8 || !a.quant || !b.quant) return std::nullopt;
+  Step out{.function = std::string(kSumOfI8), .input = -1, .values = {}};
+  for (const ops::Type& type : {a, b, ops::infer_types(call).front()}) {
+    if (!type.quant->per_tensor()) return std::nullopt;
+    out.values.insert(out.values.end(), {type.quant->scale(), static_cast<double>(type.quant->zero_point())});
+  }
+  return out;
+}
+
 std::optional<Step> step_of(const ops::Call& call, size_t main) {
+  if (std::optional<Step> sum = byte_sum_of(call, main)) return sum;
   if (std::optional<Step> function = function_of(call)) return function;
   if (const Variant* variant = variant_of(call); variant && variant->create == make_cast) {
     const DType from = call.input(main).dtype, to = call.dtype("to");

@@ -21,6 +21,10 @@ inline constexpr std::string_view kOrderedSum = "ordered_sum";
 inline constexpr std::string_view kSumOfF16 = "ordered_sum_f16";
 inline constexpr std::string_view kSumOfBf16 = "ordered_sum_bf16";
 
+/// A sum with another value of quantized i8, rounded once: its operand, and as its values scale and zero point of the
+/// running value, of the operand and of the result.
+inline constexpr std::string_view kSumOfI8 = "sum_i8";
+
 /// Steps that convert the running value to a type: to f16 and bf16 it is rounded, and to f32 it stays.
 inline constexpr std::string_view kToF16 = "to_f16";
 inline constexpr std::string_view kToBf16 = "to_bf16";
@@ -38,6 +42,9 @@ int operand_count(const Step& step);
 /// The step on its input `main` that a call of `nary` is; nullopt where it is none: it does not add, or reads `main`
 /// where the order forbids it to come first. `input` stays -1.
 std::optional<Step> sum_of(const ops::Call& call, size_t main);
+
+/// The step that a call of `add` on quantized i8 of one scale each is; nullopt where it names a rounding of its own.
+std::optional<Step> byte_sum_of(const ops::Call& call, size_t main);
 
 /// An elementwise function, a sum, or a conversion between f32 and a narrower float, as a step on input `main` of the
 /// call; nullopt where the call is none.

@@ -4,8 +4,8 @@
 //          output [..., N] plain.  y = x * weight^T + bias
 //          params bias (0)
 // linear_narrow  the same, of a weight of f16 or bf16; x, bias and output are f32.
-// linear_i8  linear of quantized i8, bias i32, all of them packed; steps relu and clamp. Scales and zero points are the
-//          params that integer_product.h reads.
+// linear_i8  linear of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
+//          points are the params that integer_product.h reads.
 // matmul_i8  matmul of two quantized i8, one scale each; steps relu and clamp.
 // block_linear  inputs x [..., K] plain; codes [N, B, bytes], scales [N, B], f32 or f16, and zero points [N, B] u8 when
 //          param zero_points = 1, all of them packed; bias [N] when param bias = 1; operands of the steps.

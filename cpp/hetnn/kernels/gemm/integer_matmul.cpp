@@ -31,6 +31,7 @@ class IntegerMatmul final : public Kernel {
   IntegerMatmul(const KernelCall& call, MatmulGeometry geometry)
       : g_(std::move(geometry)), product_(shape_of(g_), call, kOperands), scales_(call, kOperands) {
     if (scales_.weight.size() != 1) throw Unsupported("matmul_i8 takes one scale for all of b.");
+    if (product_.has_sum()) throw Unsupported("matmul_i8 takes no sum behind it.");
   }
 
   int64_t scratch_bytes(int threads) const override { return threads * slot_bytes(); }

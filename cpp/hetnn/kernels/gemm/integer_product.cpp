@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/steps.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/ops/integers.h"
 
@@ -71,19 +73,68 @@ IntegerEnds::IntegerEnds(const KernelCall& call, const LayerScales& scales) {
   zero = scales.y_zero;
   low = std::numeric_limits<int8_t>::min();
   high = std::numeric_limits<int8_t>::max();
+  int32_t least = low, most = high;  // so far
   for (const Step& step : call.steps) {
+    if (step.function == kSumOfI8) {
+      if (sum) throw Unsupported("integer layers take one sum. Compute the other by itself.");
+      sum = IntegerSum(call, step);
+      low = std::exchange(least, std::numeric_limits<int8_t>::min());
+      high = std::exchange(most, std::numeric_limits<int8_t>::max());
+      continue;
+    }
     if (step.function != "relu" && step.function != "clamp")
-      throw Unsupported(text("integer layers take the steps relu and clamp; got ", step.function, "."));
+      throw Unsupported(text("integer layers take the steps relu, clamp and sums; got ", step.function, "."));
     // A bound of the result stands at an integer of its scale.
     const auto integer = [&](double bound) {
-      return int32_t{integer_of<int8_t>(static_cast<float>(bound), scales.y_scale, zero)};
+      return int32_t{
+          integer_of<int8_t>(static_cast<float>(bound), sum ? sum.scale() : scales.y_scale, sum ? sum.zero() : zero)};
     };
     const bool is_relu = step.function == "relu";
-    for (int32_t* bound : {&low, &high}) {
+    for (int32_t* bound : {&least, &most}) {
       *bound = std::max(*bound, integer(is_relu ? 0 : step.values[0]));
       if (!is_relu) *bound = std::min(*bound, integer(step.values[1]));
     }
   }
+  if (sum) {
+    sum.bound(least, most);
+  } else {
+    low = least;
+    high = most;
+  }
+}
+
+IntegerSum::IntegerSum(const KernelCall& call, const Step& step) : input_(step.input) {
+  const TensorView& y = call.outputs[0];
+  if (step.input < 0 || static_cast<size_t>(step.input) >= call.inputs.size() || step.values.size() != 6)
+    throw InvalidModel("a sum behind an integer layer has one operand, and scale and zero point of three values.");
+  const TensorView& other = call.inputs[static_cast<size_t>(step.input)];
+  require_dtype(other, DType::i8, "the operand of a sum behind an integer layer");
+  if (!std::ranges::equal(other.shape(), y.shape()) || other.layout != y.layout)
+    throw InvalidModel(text("the operand of a sum behind an integer layer lies as its result does; got ",
+                            view_text(other), " for ", view_text(y), "."));
+  const auto scale = [&](size_t k) { return static_cast<float>(step.values[2 * k]); };
+  const auto zero = [&](size_t k) { return static_cast<int32_t>(step.values[2 * k + 1]); };
+  ld_ = row_view(other).pitch;
+  sum_ = {scale(0), scale(1), scale(2), zero(0), zero(1), zero(2)};
+  sum_.choose();
+  if (!*this) throw Unsupported("the scales of a sum behind an integer layer have no quick way.");
+}
+
+void IntegerSum::bound(int32_t low, int32_t high) {
+  sum_.low = low;
+  sum_.high = high;
+}
+
+void IntegerSum::add(const int8_t* operand, int8_t* out, int64_t ld_out, Share rows, Share cols) const {
+  int8_t* const to = out + rows.begin * ld_out + cols.begin;
+  sum_.run(sum_, {.a = to,
+                  .b = operand + rows.begin * ld_ + cols.begin,
+                  .y = to,
+                  .ld_a = ld_out,
+                  .ld_b = ld_,
+                  .ld_y = ld_out,
+                  .rows = rows.end - rows.begin,
+                  .n = cols.end - cols.begin});
 }
 
 IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, const LayerScales& scales)
@@ -103,12 +154,13 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
                   most * scales.x_scale / scales.y_scale < 1;
 }
 
-IntegerRun IntegerProduct::run_on(const std::byte* const* /*inputs*/, const std::byte* packed, const std::byte* bias,
+IntegerRun IntegerProduct::run_on(const std::byte* const* inputs, const std::byte* packed, const std::byte* bias,
                                   std::byte* out, int64_t ld_out) const {
   return {.packed = packed,
           .bias = reinterpret_cast<const int32_t*>(bias),
           .out = reinterpret_cast<int8_t*>(out),
-          .ld_out = ld_out};
+          .ld_out = ld_out,
+          .operand = ends_.sum.operand(inputs)};
 }
 
 void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::byte* scratch) const {
@@ -132,6 +184,7 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
   finish.high = ends_.high;
   finish.ld_out = run.ld_out;
   if (in_registers_) tile.finish = &finish;
+  const Share columns = run.operand == nullptr ? Share{} : split_.columns_of(thread, threads);
   split_.for_share(*run.source, thread, threads, scratch, [&](const TilePlace& place) {
     tile.rows = place.rows;
     tile.rows_stride = place.rows_stride;
@@ -146,11 +199,15 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     finish.out = run.out + place.row * run.ld_out + place.col;
     finish.cols = place.cols;
     micro_->run[place.panels][place.count](tile);
-    if (tile.finish != nullptr) return;
-    if (weight_zero_ != 0) sum_rows(place, row_terms);
-    finish.ld_sums = place.panels * kPanel;
-    finish.rows = place.count;
-    rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, shifts + column);
+    if (tile.finish == nullptr) {
+      if (weight_zero_ != 0) sum_rows(place, row_terms);
+      finish.ld_sums = place.panels * kPanel;
+      finish.rows = place.count;
+      rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, shifts + column);
+    }
+    // Of these rows all columns of the share are there, in the second-level cache.
+    if (run.operand != nullptr && place.col + place.cols == columns.end)
+      ends_.sum.add(run.operand, run.out, run.ld_out, {place.row, place.row + place.count}, columns);
   });
 }
 

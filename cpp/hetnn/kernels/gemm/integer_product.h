@@ -12,6 +12,7 @@
 #include "hetnn/base/requantize.h"
 #include "hetnn/kernels/gemm/integer_micro.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/quant/rows.h"
 
 namespace hetnn::kernels {
 
@@ -39,10 +40,34 @@ struct LayerScales {
   int32_t bias_of(int64_t filter, int32_t bias, double scale) const;
 };
 
-/// What stands for 0 in the rows and in the result, and the bounds of the result.
+/// A sum of a layer's result with another value of its shape, which replaces the result where it lies.
+class IntegerSum {
+ public:
+  IntegerSum() = default;
+  /// Throws Unsupported for scales whose sums take more than this, InvalidModel for an operand of another kind.
+  IntegerSum(const KernelCall& call, const Step& step);
+
+  explicit operator bool() const { return sum_.run != nullptr; }
+  void bound(int32_t low, int32_t high);
+  double scale() const { return sum_.y; }
+  int32_t zero() const { return sum_.y_zero; }
+  const int8_t* operand(const std::byte* const* inputs) const {
+    return *this ? reinterpret_cast<const int8_t*>(inputs[input_]) : nullptr;
+  }
+  /// Of some rows and columns of a result of rows `ld_out` apart.
+  void add(const int8_t* operand, int8_t* out, int64_t ld_out, Share rows, Share cols) const;
+
+ private:
+  ByteSum sum_{};
+  int input_ = 0;
+  int64_t ld_ = 0;
+};
+
+/// What stands for 0 in the rows and in the result, the bounds of the result, and what is added to it then.
 struct IntegerEnds {
   int32_t x_zero, zero, low, high;
-  /// Throws Unsupported for steps that integer layers do not take: they take relu and clamp.
+  IntegerSum sum;
+  /// Throws Unsupported for steps that integer layers do not take: they take relu, clamp and one sum.
   IntegerEnds(const KernelCall& call, const LayerScales& scales);
 };
 
@@ -72,6 +97,7 @@ struct IntegerRun {
   const int32_t* bias = nullptr;  // packed, or null
   int8_t* out = nullptr;
   int64_t ld_out = 0;
+  const int8_t* operand = nullptr;  // of the sum behind it, or null
 };
 
 class IntegerProduct {
@@ -88,6 +114,8 @@ class IntegerProduct {
                     int64_t ld_out) const;
   /// This thread's share. `scratch` is this thread's own.
   void run(const IntegerRun& run, int thread, int threads, std::byte* scratch) const;
+  /// Whether a sum with another value follows.
+  bool has_sum() const { return static_cast<bool>(ends_.sum); }
   /// What stands for the real 0 in the rows.
   int8_t row_zero() const { return static_cast<int8_t>(ends_.x_zero); }
 

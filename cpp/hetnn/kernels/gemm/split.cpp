@@ -54,6 +54,13 @@ PanelSplit::Strip PanelSplit::strip(int64_t number) const {
           .row_offset_bytes = group * shape_.k * shape_.elem_bytes};
 }
 
+Share PanelSplit::columns_of(int thread, int threads) const {
+  const Share strips = strips_of(threads == 1 ? Grid{1, 1} : grid_for(threads), thread);
+  if (strips.begin == strips.end) return {0, 0};
+  const Strip last = strip(strips.end - 1);
+  return {strip(strips.begin).col, last.col + last.cols};
+}
+
 PanelSplit::Grid PanelSplit::grid_for(int threads) const {
   const auto weight_bytes = static_cast<double>(shape_.packed_bytes());
   Grid best{threads, 1};

@@ -111,9 +111,11 @@ class PanelSplit {
   void for_share(const RowSource& source, int thread, int threads, std::byte* scratch, const Tile& tile) const {
     if (threads == 1) return for_tiles(source, {0, shape_.rows}, {0, strips()}, scratch, tile);
     const Grid grid = grid_for(threads);
-    for_tiles(source, share_of(shape_.rows, thread % grid.row_parts, grid.row_parts),
-              share_of(strips(), thread / grid.row_parts, grid.col_parts), scratch, tile);
+    for_tiles(source, share_of(shape_.rows, thread % grid.row_parts, grid.row_parts), strips_of(grid, thread), scratch,
+              tile);
   }
+  /// The columns of a thread's share. A block of rows has them in this order, each for all of its rows.
+  Share columns_of(int thread, int threads) const;
 
   /// The same of the tiles of rows and strips given.
   template <typename Tile>
@@ -169,6 +171,9 @@ class PanelSplit {
     int64_t row_offset_bytes;
   };
   Grid grid_for(int threads) const;
+  Share strips_of(const Grid& grid, int thread) const {
+    return share_of(strips(), thread / grid.row_parts, grid.col_parts);
+  }
   Strip strip(int64_t number) const;
   // Of most products there is one part each, and divisions take longer than the smallest products.
   static int64_t parts_of(int64_t total, int64_t most) {

@@ -90,13 +90,13 @@ template <bool kQuick>
 void Sum(const ByteSum& s, const SumBlock& block) {
   const Steps<kQuick> steps(s);
 #if HWY_TARGET == HWY_SCALAR
-  const ToByte to_byte(-128, 127, s.y_zero);
+  const ToByte to_byte(s.low, s.high, s.y_zero);
   for (int64_t r = 0; r < block.rows; ++r)
     for (int64_t i = 0; i < block.n; ++i)
       StoreBytes(to_byte(steps(LoadBytes(block.a + r * block.ld_a + i), LoadBytes(block.b + r * block.ld_b + i))),
                  block.y + r * block.ld_y + i);
 #else
-  const ToBytes<true> to_bytes(-128, 127, s.y_zero);
+  const ToBytes<true> to_bytes(s.low, s.high, s.y_zero);
   const BlockOrder order;
   HWY_ALIGN int8_t some_a[kBytes], some_b[kBytes];
   for (int64_t r = 0; r < block.rows; ++r) {

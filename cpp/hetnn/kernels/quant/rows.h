@@ -18,6 +18,7 @@ struct SumBlock {
 struct ByteSum {
   float a, b, y;
   int32_t a_zero, b_zero, y_zero;
+  int32_t low = -128, high = 127;                // of the result
   float factor_a = 0, factor_b = 0, offset = 0;  // of the quick way
 
   /// Finds the quickest way that gives the same for every two bytes.

@@ -154,21 +154,27 @@ class CpuBound final : public BoundCode {
  private:
   // Elementwise steps on a call's result. `at_fault` throws.
   template <typename AtFault>
-  static std::vector<kernels::Step> steps_of(const program::Command& command, const ops::Call& call,
-                                             const std::vector<int>& positions, const AtFault& at_fault) {
+  std::vector<kernels::Step> steps_of(const program::Command& command, const ops::Call& call,
+                                      const std::vector<int>& positions, const AtFault& at_fault) const {
     std::vector<kernels::Step> steps;
     ops::Type running = call.output();
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
       const auto operands = static_cast<size_t>(program::operand_count(step));
       const size_t reads = std::max(follower.op->inputs.size(), 1 + operands);
-      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({&running, nullptr});
+      for (size_t k = 0; k < reads; ++k) {
+        // A sum of integers depends on how each is quantized.
+        const bool is_typed = running.quant && k > 0 && k <= operands;
+        const int32_t id = is_typed ? command.inputs[static_cast<size_t>(step.operand) + k - 1] : -1;
+        follower.inputs.push_back({id < 0 ? &running : &types_[static_cast<size_t>(id)], nullptr});
+      }
       ops::complete(follower);
       std::optional<kernels::Step> function = kernels::step_of(follower, 0);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
       if (const auto converted = kernels::conversion_of(steps.back())) running.dtype = *converted;
+      if (steps.back().function == kernels::kSumOfI8) running = ops::infer_types(follower).front();
     }
     return steps;
   }

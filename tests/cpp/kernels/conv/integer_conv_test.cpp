@@ -67,6 +67,7 @@ void check_conv(const Case& c) {
                 {"bias", int64_t{c.bias}}};
   integers.set(params);
   const std::vector<int64_t> in = {c.n, c.c, c.h, c.w}, out = {c.n, c.o, oh, ow};
+  const SumBehind sum(integers, expected, c.bias ? 3 : 2);
   for (const int layouts : {0, 1, 2}) {
     const auto view = [&](const std::vector<int64_t>& shape, int64_t extra) {
       return layouts == 2 ? TensorView::plain(DType::i8, shape)
@@ -76,6 +77,9 @@ void check_conv(const Case& c) {
     if (c.bias) inputs.push_back(plain({c.o}, b, DType::i32));
     check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {expected}, 0,
                  "conv2d_i8 " + describe(c) + " layouts " + std::to_string(layouts));
+    inputs.push_back({view(out, 9), sum.other});
+    check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {sum.expected}, 0,
+                 "conv2d_i8 and a sum " + describe(c) + " layouts " + std::to_string(layouts), sum.steps);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

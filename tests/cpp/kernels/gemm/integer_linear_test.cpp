@@ -36,8 +36,14 @@ void check_linear(const Layer& layer) {
   integers.set(params);
   std::vector<Tensor> inputs = {plain({rows, k}, x, DType::i8), plain({filters, k}, w, DType::i8)};
   if (has_bias) inputs.push_back(plain({filters}, b, DType::i32));
-  check_kernel("linear_i8", inputs, {TensorView::plain(DType::i8, std::vector<int64_t>{rows, filters})}, params,
-               {expected}, 0, text("linear of ", rows, "x", k, " by ", filters), steps);
+  const TensorView out = TensorView::plain(DType::i8, std::vector<int64_t>{rows, filters});
+  check_kernel("linear_i8", inputs, {out}, params, {expected}, 0, text("linear of ", rows, "x", k, " by ", filters),
+               steps);
+  if (!steps.empty()) return;
+  const SumBehind sum(integers, expected, static_cast<int>(inputs.size()));
+  inputs.push_back({out, sum.other});
+  check_kernel("linear_i8", inputs, {out}, params, {sum.expected}, 0,
+               text("linear and a sum of ", rows, "x", k, " by ", filters), sum.steps);
 }
 
 TEST(IntegerLinear, EveryTailOfRowsDepthsAndFilters) {
@@ -137,6 +143,27 @@ TEST(IntegerLinear, RefusesWhatItsFormulaIsNot) {
   const std::vector<TensorView> biased = {inputs[0], inputs[1], TensorView::of_weight(DType::i32, zero)};
   EXPECT_ERROR(find_kernel("linear_i8")->create({biased, outputs, without_bias_scale}), Unsupported,
                "quantized biases");
+}
+
+TEST(IntegerLinear, ASumOfAnotherKindIsRefused) {
+  const auto plain_view = [](DType dtype, std::vector<int64_t> shape) { return TensorView::plain(dtype, shape); };
+  Params params{{"bias", int64_t{0}}};
+  Integers::of(4, 0.02, 0.05, 3, -7).set(params);
+  TensorView weight = TensorView::of_weight(DType::i8, std::vector<int64_t>{4, 8});
+  weight.packed = true;
+  const TensorView out = plain_view(DType::i8, {2, 4});
+  const auto create = [&](const TensorView& other, const Step& step) {
+    const std::vector<TensorView> inputs = {plain_view(DType::i8, {2, 8}), weight, other}, outputs = {out};
+    const std::vector<Step> steps = {step};
+    return find_kernel("linear_i8")->create({inputs, outputs, params, steps});
+  };
+  const Step sum = {std::string(kSumOfI8), 2, {0.05, -7, 0.03, 1, 0.06, 0}};
+  EXPECT_NE(create(out, sum), nullptr);
+  EXPECT_THROW(create(plain_view(DType::i8, {2, 1}), sum), InvalidModel);
+  EXPECT_THROW(create(plain_view(DType::f32, {2, 4}), sum), Error);
+  EXPECT_THROW(create(out, {sum.function, 3, sum.values}), InvalidModel);
+  EXPECT_THROW(create(out, {sum.function, -1, sum.values}), InvalidModel);
+  EXPECT_THROW(create(out, {sum.function, 2, {0.05, -7}}), InvalidModel);
 }
 
 }  // namespace

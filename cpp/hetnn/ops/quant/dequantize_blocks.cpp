@@ -1,5 +1,6 @@
 // dequantize_blocks: the reals that integers in blocks stand for.
-#include <type_traits>
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "hetnn/base/error.h"
@@ -21,25 +22,37 @@ std::vector<Type> infer(const Call& call) {
   return {{call.input(1).dtype, x.shape}};
 }
 
-// In the type T: differences are exact before they are rounded to it.
+// In the type T: a difference is rounded to it once, as those of integers of 8 bits or fewer never are.
 template <typename T>
 void compute(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
   const std::vector<T> scales = values_as<T>(e.input(1));
-  const std::vector<double> zeros = e.has(2) ? numbers_of(e.input(2)) : std::vector<double>();
+  std::vector<double> zeros(scales.size());
+  if (e.has(2)) zeros = numbers_of(e.input(2));
   const int axis = axis_of(e.call, e.call.integer("axis"), x.rank());
   const ConvertElements write(DTypeOf<T>::value, y.dtype);
-  std::vector<double> codes;
+  std::vector<double> codes, of_bytes(256);  // what each byte is, of types of one
+  std::array<std::byte, 256> bytes{};
+  for (size_t k = 0; k < bytes.size(); ++k) bytes[k] = static_cast<std::byte>(k);
+  const bool narrow = dtype_bytes(x.dtype) == 1;
+  if (narrow) read_numbers(x.dtype, bytes.data(), 256, of_bytes.data());
   std::vector<T> reals;
   for_blocks(x.shape, axis, fixed_integer(e.call, "block"),
              [&](int64_t begin, int64_t count, int64_t first, int64_t inner) {
                codes.resize(static_cast<size_t>(count));
                reals.resize(static_cast<size_t>(count));
-               read_numbers(x.dtype, x.data + begin * dtype_bytes(x.dtype), count, codes.data());
-               for (int64_t k = 0; k < count; ++k) {
-                 const auto at = static_cast<size_t>(first + k % inner), own = static_cast<size_t>(k);
-                 reals[own] = static_cast<T>(codes[own] - (zeros.empty() ? 0.0 : zeros[at])) * scales[at];
+               const std::byte* from = x.data + begin * dtype_bytes(x.dtype);
+               if (narrow)
+                 std::transform(from, from + count, codes.begin(),
+                                [&](std::byte code) { return of_bytes[static_cast<size_t>(code)]; });
+               else
+                 read_numbers(x.dtype, from, count, codes.data());
+               for (int64_t row = 0; row < count; row += inner) {
+                 const double *code = codes.data() + row, *zero = zeros.data() + first;
+                 const T* scale = scales.data() + first;
+                 T* to = reals.data() + row;
+                 for (int64_t k = 0; k < inner; ++k) to[k] = static_cast<T>(code[k] - zero[k]) * scale[k];
                }
                write(reinterpret_cast<const std::byte*>(reals.data()), y.data + begin * dtype_bytes(y.dtype), count);
              });

@@ -526,3 +526,14 @@ def test_greatest_pixels_of_regions(scale: float) -> None:
     )
     ports: dict[str, Port] = {"x": (FLOAT, ["n", 2, "h", "w"]), "regions": (FLOAT, ["r", 5])}
     agrees(model_of([node], ports, {"y": FLOAT}), x=f32(2, 2, 6, 7), regions=regions)
+
+
+@pytest.mark.parametrize(
+    "counts", [[2, 1, 1, 3, 1], [2, 3, 2, 1, 2, 3], [1, 1, 1, 1, 1, 1, 1, 2], [2, 2, 1, 2, 2, 2, 1, 2]]
+)
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_values_of_many_axes_are_repeated(counts: list[int], open_sizes: bool) -> None:
+    x = f32(*[1 + k % 2 for k in range(len(counts))])
+    shape: list[Any] = ["n", "m", *x.shape[2:]] if open_sizes else list(x.shape)
+    node = helper.make_node("Tile", ["x", "counts"], ["y"])
+    agrees(model_of([node], {"x": (FLOAT, shape)}, {"y": FLOAT}, counts=np.array(counts)), [np.tile(x, counts)], x=x)

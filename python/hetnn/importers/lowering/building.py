@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 
 from hetnn.element_types import numpy_type
-from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.registry import operators
 
 # Whose inputs broadcast with one another.
 BROADCASTING = frozenset(
     op["name"] for op in operators() if "elementwise" in op["traits"] and "channelwise" not in op["traits"]
 )
+
+# Of a value that an executable holds.
+MOST_AXES = 8
+# Axes whose pairs, with what lies before them, are no more.
+_REPEATED_AT_ONCE = 3
 
 
 class Building(ABC):
@@ -96,6 +101,25 @@ class Building(ABC):
     def broadcast_to(self, value: Any, shape: Sequence[Size]) -> Any:
         """The value repeated to a shape; itself where it has that already."""
         return value if list(value.shape) == list(shape) else self.create("expand", [value], shape=list(shape))
+
+    def repeated(self, value: Any, counts: Sequence[Size]) -> Any:
+        """The value so many times along each of its axes, one behind another."""
+        many = [axis for axis, count in enumerate(counts) if count != 1]
+        if not many:
+            return value
+        # Each axis stands behind one that is expanded; where there are too many, what follows joins the axis before it.
+        steps: list[Sequence[int]] = [range(len(counts))]
+        if 2 * len(counts) > MOST_AXES:
+            steps = [many[k : k + _REPEATED_AT_ONCE] for k in range(0, len(many), _REPEATED_AT_ONCE)]
+        for axes in steps:
+            shape = list(value.shape)
+            apart, spread = [[product(shape[: axes[0]])] if axes[0] > 0 else [] for _ in range(2)]
+            for axis, behind in zip(axes, [*axes[1:], len(shape)], strict=True):
+                inner = product(shape[axis:behind])
+                apart, spread = [*apart, 1, inner], [*spread, counts[axis], inner]
+            whole = [size * counts[k] if k in axes else size for k, size in enumerate(shape)]
+            value = self.reshape(self.broadcast_to(self.reshape(value, apart), spread), whole)
+        return value
 
     def reshape(self, value: Any, shape: Sequence[Size]) -> Any:
         """The same elements in another shape; the value itself where it has that already."""

@@ -285,19 +285,13 @@ def _tile_along(call: Call) -> Any:
 
 @rule("Tile")
 def _tile(call: Call) -> Any:
-    """Each axis as a pair, of which the first is repeated."""
     x = call[0]
     if is_late(call, 1):
         return late(call, "tile_over", call.values(), len(x.shape))
     repeats = call.sizes(1, "the repeats")
     if len(repeats) != len(x.shape):
         raise InvalidModel(f"Tile with {len(repeats)} repeats of an input of {len(x.shape)} axes")
-    if all(count == 1 for count in repeats):
-        return x
-    pairs = [part for size in x.shape for part in (1, size)]
-    many = [part for count, size in zip(repeats, x.shape, strict=True) for part in (count, size)]
-    shape = [count * size for count, size in zip(repeats, x.shape, strict=True)]
-    return call.reshape(call.create("expand", [call.reshape(x, pairs)], shape=many), shape)
+    return call.repeated(x, repeats)
 
 
 def _own_places(call: Call, shape: Sequence[Size], axis: int) -> Any:

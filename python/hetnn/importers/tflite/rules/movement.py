@@ -269,12 +269,7 @@ def _tile(call: Call) -> Any:
     x, shape = call[0], call.shape(0)
     if len(counts) != len(shape) or min(counts, default=0) < 0:
         raise InvalidModel(f"{counts} repeats of {len(shape)} axes")
-    if all(count == 1 for count in counts):
-        return x
-    pairs = [part for count, size in zip(counts, shape, strict=True) for part in (count, size)]
-    apart = call.reshape(x, [part for size in shape for part in (1, size)])
-    whole = [count * size for count, size in zip(counts, shape, strict=True)]
-    return call.reshape(call.broadcast_to(apart, pairs), whole)
+    return call.repeated(x, counts)
 
 
 @rule("BROADCAST_TO", integers=always)

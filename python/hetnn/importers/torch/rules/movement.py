@@ -205,10 +205,9 @@ def _where(call: Call) -> Any:
 @rule("repeat.default")
 def _repeat(call: Call) -> Any:
     x, times = call["self"], call["repeats"]
-    shape = [*[1] * (len(times) - len(x.shape)), *x.shape]
-    between = [size for k, n in enumerate(shape) for size in (1, n)]
-    spread = [size for k, n in enumerate(shape) for size in (times[k], n)]
-    return call.reshape(call.create("expand", [call.reshape(x, between)], shape=spread), call.shape())
+    return call.reshape(
+        call.repeated(call.reshape(x, [*[1] * (len(times) - len(x.shape)), *x.shape]), times), call.shape()
+    )
 
 
 @rule("copy.default", "fill.Tensor")

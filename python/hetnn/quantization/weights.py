@@ -33,6 +33,14 @@ def to_integers(weight: Array, scales: Array, most: int) -> Array:
     return np.asarray(rounded, np.int8 if most <= 127 else np.int16)
 
 
+def _in_halves(scales: Array) -> Array:
+    """The scales rounded to f16, which takes half of the bytes of f32, where all are normal there; else as they are."""
+    halves = np.finfo(np.float16)
+    if np.all((scales >= float(halves.smallest_normal)) & (scales <= float(halves.max))):
+        return scales.astype(np.float16).astype(scales.dtype)
+    return scales
+
+
 def block_scales(weight: Array, block: int, most: int) -> Array:
     """[filters, weights of a filter]: of each weight the scale of its block, that which changes the block least."""
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
@@ -41,7 +49,7 @@ def block_scales(weight: Array, block: int, most: int) -> Array:
     largest = np.abs(padded).max(axis=2, keepdims=True)
     best, least = np.ones_like(largest), np.full_like(largest, np.inf)
     for shrink in _SHRINKS:
-        scale = np.where(largest > 0, largest * shrink / most, 1.0)
+        scale = _in_halves(np.where(largest > 0, largest * shrink / most, 1.0))
         error = ((np.clip(np.rint(padded / scale), -most - 1, most) * scale - padded) ** 2).sum(axis=2, keepdims=True)
         best, least = np.where(error < least, scale, best), np.minimum(error, least)
     of_weights: Array = np.repeat(best[..., 0], block, axis=1)[:, :length]

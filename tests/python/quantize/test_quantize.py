@@ -321,6 +321,7 @@ def test_weights_in_blocks_are_codes_with_a_scale_each(classifier: torch.export.
     assert codes.dtype == np.uint8
     assert codes.shape == (10, -(-weight.shape[1] // 32), 16)
     assert scales.shape == codes.shape[:2]
+    assert scales.dtype == np.float16
     numbers = np.stack([codes & 15, codes >> 4], -1).reshape(*scales.shape, 32).astype(np.float32) - 8
     reals = (numbers * scales[..., None]).reshape(10, -1)[:, : weight.shape[1]]
     assert ((reals - weight) ** 2).sum() < 0.01 * (weight**2).sum()

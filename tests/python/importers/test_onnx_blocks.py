@@ -241,3 +241,12 @@ def test_an_npu_says_that_it_has_no_blocks() -> None:
     reasons = str(report.why("y"))
     assert "weights of 4 bits in blocks of 32" in reasons
     assert "one scale for each filter" in reasons
+
+
+def test_an_npu_says_so_of_integers_in_blocks_too() -> None:
+    arrays, attrs = in_blocks("i8", 1, False)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scales"], ["q"], **attrs, output_dtype=TensorProto.INT8)]
+    nodes.append(helper.make_node("DequantizeLinear", ["q", "scales"], ["y"], **attrs))
+    plan = hetnn.plan(model_of(nodes, {"scales": arrays["scales"]}, (5, 7, 6), (5, 7, 6)), "cpu+relu-rows")
+    for name in ("q", "y"):
+        assert "blocks of 4 along axis 1" in str(plan.why(name))

@@ -86,13 +86,12 @@ Work work(const Call& call) {
           .flops = call.has(4) ? elements(call.output().shape) : Dim(0)};
 }
 
-Constraint no_blocks(std::string_view label) {
-  return {"npu", label, "An accelerator's weights have one scale, or one for each filter, and none for each block.",
-          [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
+Constraint no_blocks_of_rows(std::string_view label) {
+  return {"npu", label, kNoBlocks, [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
             const int64_t bits = fixed_integer(call, "bits");
             return std::pair<std::string, std::string>{
                 text("weights of ", bits, " bits in blocks of ", call.input(1).shape[2] * Dim(8 / bits)),
-                "one scale for each filter"};
+                kInPlaceOfBlocks};
           }};
 }
 
@@ -115,7 +114,7 @@ OpDef define_block_linear() {
       .infer = infer,
       .meaning = meaning,
       .work = work,
-      .constraints = {no_blocks("block_linear_npu_c1")},
+      .constraints = {no_blocks_of_rows("block_linear_npu_c1")},
       .tolerance = 1e-5,
       .samples = {"block_linear(f32[3,40], u8[5,3,8], f32[5,3], u8[5,3], f32[5])",
                   "block_linear(f32[2,n,64], u8[20,2,32], f32[20,2], _, _) {bits = 8}",

@@ -21,6 +21,13 @@ void check_scales(const Call& call, size_t index, std::string_view label, bool d
   }
 }
 
+Constraint no_blocks(std::string_view label) {
+  return {"npu", label, kNoBlocks, [](const Call& call) -> std::optional<std::pair<std::string, std::string>> {
+            return std::pair<std::string, std::string>{
+                text("blocks of ", call.integer("block"), " along axis ", call.integer("axis")), kInPlaceOfBlocks};
+          }};
+}
+
 std::vector<double> numbers_of(const View& view) {
   std::vector<double> out(static_cast<size_t>(view.elems()));
   read_numbers(view.dtype, view.data, view.elems(), out.data());

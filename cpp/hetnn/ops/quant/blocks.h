@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hetnn/ops/meaning.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
 
@@ -23,6 +23,13 @@ int check_blocks(const Call& call, DType codes, bool divides);
 
 /// Fails with `label` where scales, input `index`, are known and one is NaN, infinite or, where `divides`, 0.
 void check_scales(const Call& call, size_t index, std::string_view label, bool divides);
+
+/// That accelerators have no scales of blocks, which a call with the attributes `axis` and `block` has.
+Constraint no_blocks(std::string_view label);
+/// What accelerators want in their place, and why.
+inline constexpr std::string_view kNoBlocks =
+    "An accelerator's weights have one scale, or one for each filter, and none for each block.";
+inline constexpr std::string_view kInPlaceOfBlocks = "one scale for each filter";
 
 /// The elements of any type as doubles.
 std::vector<double> numbers_of(const View& view);

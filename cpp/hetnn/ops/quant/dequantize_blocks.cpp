@@ -83,7 +83,7 @@ OpDef define_dequantize_blocks() {
       .infer = infer,
       .meaning = meaning,
       .work = work,
-      .constraints = {},
+      .constraints = {no_blocks("dequantize_blocks_npu_c1")},
       .tolerance = 0,
       .samples = {"dequantize_blocks(i8[3,40], f32[3,3], i8[3,3]) {block = 16}",
                   "dequantize_blocks(u8[40,n,2], f16[2,n,2], _) {axis = 0, block = 32}",

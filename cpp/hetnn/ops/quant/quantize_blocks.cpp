@@ -83,7 +83,7 @@ OpDef define_quantize_blocks() {
       .infer = infer,
       .meaning = meaning,
       .work = work,
-      .constraints = {},
+      .constraints = {no_blocks("quantize_blocks_npu_c1")},
       .tolerance = 0,
       .samples = {"quantize_blocks(f32[3,40], f32[3,3], i8[3,3]) {block = 16}",
                   "quantize_blocks(f32[40,n,2], f32[2,n,2], u8[2,n,2]) {axis = 0, block = 32, to = u8}",

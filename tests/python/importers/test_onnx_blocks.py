@@ -221,6 +221,17 @@ def test_what_fits_no_blocks_is_refused(alter: dict[str, Any], why: str) -> None
         hetnn.compile(model_of(nodes, arrays, (1,), (5, 7, 6)))
 
 
+@pytest.mark.parametrize("scale", [np.nan, np.inf])
+def test_a_product_by_scales_that_are_not_finite_is_refused(scale: float) -> None:
+    steps = np.ones((64, 2), np.float32)
+    steps[1, 1] = scale
+    told = {"K": 64, "N": 64, "bits": 4, "block_size": 32}
+    node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **told)
+    model = model_of([node], {"w": np.zeros((64, 2, 16), np.uint8), "s": steps}, (1, 64), (1, 64))
+    with pytest.raises(hetnn.InvalidModel, match=r"must be finite; got (nan|inf) for block 3 of 128.*block_linear_c8"):
+        hetnn.compile(model)
+
+
 def test_rounding_by_a_scale_of_0_is_refused() -> None:
     arrays, attrs = in_blocks("i8", 1, False)
     arrays["scales"][0, 1, 0] = 0

@@ -39,6 +39,9 @@ class Builder {
       if (!given.contains(symbol)) rewriter_.add_input(symbol, {DType::i8, {Dim::symbol(symbol)}});
     }
     for (const ops::Body::Step& step : body_.steps) add(step);
+    for (const Node* node : graph_.nodes()) {
+      for (const Value* output : node->outputs()) are_sizes(output->shape());
+    }
     for (size_t k = 0; k < body_.outputs.size(); ++k) {
       rewriter_.add_output(values_.at(static_cast<size_t>(body_.outputs[k])), text("out", k));
     }
@@ -56,6 +59,14 @@ class Builder {
     graph_.symbols.push_back(at != around_.symbols.end() ? *at : Symbol{.name = name, .min = INT64_MIN});
     for (const auto& [input, sizes] : body_.taken) {
       if (std::ranges::find(sizes, name) != sizes.end()) graph_.symbols.back().min = 0;
+    }
+  }
+
+  // What is as long as an axis of a value is not negative.
+  void are_sizes(const Shape& shape) {
+    for (const Dim& dim : shape) {
+      const auto at = std::ranges::find(graph_.symbols, ops::symbol_name(dim), &Symbol::name);
+      if (at != graph_.symbols.end()) at->min = std::max<int64_t>(at->min, 0);
     }
   }
 

@@ -208,6 +208,35 @@ def test_loops_in_loops_stand_before_those_around_them() -> None:
     np.testing.assert_array_equal(exe(np.array(3), np.array(2), x), -(-(-(x + 2 * x) + 2 * x) + 2 * x))
 
 
+def test_a_loop_in_a_branch_over_sizes_that_it_finds_is_a_program() -> None:
+    # How many rows are above 0 is found in the branch, and the products in its loop are of as many.
+    text = """agraph (bool c, float[n,4] x, float[4,4] w, int64 m) => (float[k,4] y) {
+      y = If(c) <then_branch = then () => (float[a,4] p) {
+        axes = Constant<value = int64[1] {1}>()
+        sums = ReduceSum<keepdims = 0>(x, axes)
+        zero = Constant<value = float {0.0}>()
+        above = Greater(sums, zero)
+        rows = Compress<axis = 0>(x, above)
+        on = Identity(c)
+        p = Loop(m, on, rows) <body = b (int64 i, bool g, float[d,4] t) => (bool h, float[d,4] u) {
+          h = Identity(g)
+          v = MatMul(t, w)
+          u = Tanh(v)
+        }>
+      }, else_branch = other () => (float[b,4] q) { q = Neg(x) }>
+    }"""
+    model = model_of(text)
+    executable = hetnn.compile(model)
+    report = executable.report(format="dict")
+    graphs = [report["graph"], *(body["report"]["graph"] for body in report["bodies"])]
+    assert sum(row["op"] == "loop" for rows in graphs for row in rows) == len(report["bodies"]) >= 2
+    rng = np.random.default_rng(1)
+    for rows, above in ((5, True), (3, True), (2, False), (0, True)):
+        given = rng.standard_normal((rows, 4)), rng.standard_normal((4, 4))
+        x, w = (each.astype(np.float32) for each in given)
+        same_as_reference(executable, model, np.array(above), x, w, np.array(2))
+
+
 def test_times_tell_of_the_parts_of_a_body(tmp_path: Path) -> None:
     exe, args, _ = compiled("cpu+relu-only")
     (body,) = exe.report(format="dict")["bodies"]

@@ -302,3 +302,26 @@ def test_values_that_a_model_asks_for(function: Callable[..., Any], right: list[
             eager(*given(case))
         with pytest.raises(hetnn.InvalidModel, match=r"asks for|the model is for|must be in"):
             exe(*given(case))
+
+
+def written(x: torch.Tensor) -> torch.Tensor:
+    y = x.clone()
+    y[:, -(x.shape[1] // 2) :] = 1.0
+    return y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[:, -(x.shape[1] // 2) :] * 1,
+        lambda x: x[:, : -(x.shape[1] // 2)] * 1,
+        lambda x: x[:, -(x.shape[1] // 2) : -1] * 1,
+        lambda x: x[:, -(x.shape[1] // 2) :: 2] * 1,
+        lambda x: x[:, -(x.shape[1] // 2)] * 1,
+        lambda x: x[:, x.shape[1] - 6] * 1,
+        written,
+    ],
+    ids=["last", "but last", "between", "every second", "one", "one from the front", "written"],
+)
+def test_places_that_open_sizes_count_from_the_back(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    agrees(function, [6, 7, 12, 13, 40])

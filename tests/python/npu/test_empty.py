@@ -44,3 +44,17 @@ def test_layers_of_no_channels_and_of_no_batch(target: str, batch: int) -> None:
     a, b, c = exe(np.zeros((batch, 0), np.float32), np.zeros((0, 3, 4, 4), np.float32))
     assert (a.shape, b.shape, c.shape) == ((batch, 5), (0, 2, 4, 4), (0, 3, 2, 2))
     np.testing.assert_array_equal(a, np.zeros((batch, 5)))
+
+
+def test_a_layer_without_a_form_whose_result_is_empty_at_likely_sizes() -> None:
+    """Every second element from the last but one to the third: none of four, but one of two."""
+    text = (
+        "graph @g {stage = imported, symbols = [n: 0..9 = 4]} (%x: f32[n]) -> (%y) {\n"
+        "  %a = neg(%x) : f32[n]\n"
+        "  %y = slice(%a) {start = -2, end = 2, step = 2} "
+        ": f32[-floordiv(n - max(n - min(n, 2), min(n, 2)) - min(n, 2), 2)]\n}\n"
+    )
+    exe = hetnn.compile(text, "cpu+relu-only")
+    for n in (4, 3, 2, 1, 0):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(exe(x), -x[-2:2:2])

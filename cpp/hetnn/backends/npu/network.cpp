@@ -405,6 +405,9 @@ std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const
 }  // namespace
 
 std::string why_no_layer(const ir::Node& node, const Bindings& bindings) {
+  // Of nothing every form is accepted, but other sizes may leave something.
+  if (!is_static(node.output()->shape()) && map_of(*node.output(), bindings).elems() == 0)
+    return text(ir::describe(node), ": its result, ", to_string(node.output()->shape()), ", is empty at likely sizes.");
   Layer layer;
   const ir::Node* const alone[] = {&node};
   return describe(layer, alone, {}, bindings);

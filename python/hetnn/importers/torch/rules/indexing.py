@@ -352,8 +352,8 @@ def _slice_scatter(call: Call) -> Any:
     axis = call["dim"] % rank
     size, count, step = x.shape[axis], values.shape[axis], call["step"]
     start = call["start"] or 0
-    if isinstance(start, int) and start < 0:
-        start = sizes.maximum(size + start, 0)
+    if not sizes.never_negative(start):
+        start = sizes.place_within(start, size)
     if count == 0 or (start == 0 and count == size):
         return values if count == size else x
     end = start + (count - 1) * step + 1

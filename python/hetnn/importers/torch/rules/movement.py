@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
-from hetnn.importers.lowering.sizes import WHOLE_END
+from hetnn.importers.lowering.sizes import WHOLE_END, less, maximum, never_negative, place_within
 from hetnn.importers.torch.rules.call import Call, rule
 
 
@@ -92,6 +92,9 @@ def _slice(call: Call) -> Any:
     if inside:
         start, end = (size + at if isinstance(at, int) and at < 0 else at for at in (start, end))
         end = size if end == WHOLE_END else end
+    elif not all(never_negative(at) for at in (start, end) if not isinstance(at, int)):  # counts from the back there
+        start, end = (place_within(at, size) for at in (start, size if end == WHOLE_END else end))
+        end, inside = maximum(start, end), True
     part = call.create("slice", [x], axis=call["dim"], start=start, end=end, step=call["step"], inside=inside)
     # Torch takes it that an axis is not shorter than what is cut off; a run in which it is ends.
     return part if list(part.shape) == call.shape() else call.create("match_shape", [part], shape=call.shape())
@@ -134,8 +137,11 @@ def _resize(call: Call) -> Any:
 @rule("select.int", "select_copy.int")
 def _select(call: Call) -> Any:
     x, axis, index = call["self"], call["dim"], call["index"]
-    end = WHOLE_END if index == -1 else index + 1
-    part = call.create("slice", [x], axis=axis, start=index, end=end)
+    end, inside = WHOLE_END if index == -1 else index + 1, False
+    if not isinstance(index, int) and not never_negative(index):  # counts from the back where it is below 0
+        index += x.shape[axis] * less(index, 0)
+        end, inside = index + 1, True
+    part = call.create("slice", [x], axis=axis, start=index, end=end, inside=inside)
     return call.reshape(part, call.shape())
 
 

@@ -237,6 +237,21 @@ def test_a_loop_in_a_branch_over_sizes_that_it_finds_is_a_program() -> None:
         same_as_reference(executable, model, np.array(above), x, w, np.array(2))
 
 
+def test_what_separates_calls_may_stand_in_their_strings() -> None:
+    pattern = "(a|b);[{}c]%3b"
+    model = model_of(
+        f"""agraph (int64 n, string[3] x) => (bool[k,3] y) {{
+      y = Loop(n, , ) <body = b (int64 i, bool g) => (bool h, bool[3] u) {{
+        h = Identity(g)
+        u = RegexFullMatch<pattern = "{pattern}">(x)
+      }}>
+    }}""",
+        20,
+    )
+    texts = np.array(["a;{%3b", "b;}%3b", "a;c"], object)
+    np.testing.assert_array_equal(hetnn.compile(model)(np.array(2), texts), [[True, True, False]] * 2)
+
+
 def test_times_tell_of_the_parts_of_a_body(tmp_path: Path) -> None:
     exe, args, _ = compiled("cpu+relu-only")
     (body,) = exe.report(format="dict")["bodies"]

@@ -85,6 +85,24 @@ Dim size_of(const Line& line, std::string_view source) {
   return Dim::parse(out.append(source));
 }
 
+// A string in which `%` and two hexadecimal digits stand for what separates the parts of a body, and for `%` itself.
+std::string string_of(const Line& line, std::string_view source) {
+  std::string out;
+  for (size_t at = 0; at < source.size(); ++at) {
+    if (source[at] != '%') {
+      out += source[at];
+      continue;
+    }
+    unsigned code = 0;
+    const char *const begin = source.data() + at + 1, *const last = source.data() + std::min(at + 3, source.size());
+    const auto [end, error] = std::from_chars(begin, last, code, 16);
+    if (error != std::errc() || end != begin + 2) line.fail(text("'", source, "' has a % without two digits"));
+    out += static_cast<char>(code);
+    at += 2;
+  }
+  return out;
+}
+
 Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
   const auto list = [&] {
     if (source.size() < 2 || source.front() != '[' || source.back() != ']')
@@ -100,7 +118,7 @@ Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
     case AttrKind::real:
       return real_of(line, source);
     case AttrKind::string:
-      return std::string(source);
+      return string_of(line, source);
     case AttrKind::dtype:
       if (const auto dtype = dtype_from_name(source)) return *dtype;
       line.fail(text("'", source, "' is no element type"));

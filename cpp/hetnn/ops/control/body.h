@@ -5,7 +5,8 @@
 // A call names its operator, its inputs by number, `_` where one is absent, and its attributes, separated by `;`. The
 // body's own inputs are numbered from 0, then the outputs of each call in turn; `give` names what the body gives.
 // `take`, before all calls, says that an input may have another shape each time, and names its sizes, `_` where one
-// stays. `outer0`, `outer1`, ... stand for the sizes that the call's attribute `outer` holds.
+// stays. `outer0`, `outer1`, ... stand for the sizes that the call's attribute `outer` holds. Of a string, `%` and the
+// two hexadecimal digits of its code stand for a bracket, `;`, `|` or `%`.
 #pragma once
 
 #include <map>

@@ -162,12 +162,12 @@ class CpuBound final : public BoundCode {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
       const auto operands = static_cast<size_t>(program::operand_count(step));
       const size_t reads = std::max(follower.op->inputs.size(), 1 + operands);
-      for (size_t k = 0; k < reads; ++k) {
-        // A sum of integers depends on how each is quantized.
-        const bool is_typed = running.quant && k > 0 && k <= operands;
-        const int32_t id = is_typed ? command.inputs[static_cast<size_t>(step.operand) + k - 1] : -1;
-        follower.inputs.push_back({id < 0 ? &running : &types_[static_cast<size_t>(id)], nullptr});
+      ops::Type other = running;
+      if (running.quant && operands == 1) {  // a sum of integers depends on how each is quantized
+        const int32_t id = command.inputs[static_cast<size_t>(step.operand)];
+        other.quant = types_[static_cast<size_t>(id)].quant;
       }
+      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({k == 0 ? &running : &other, nullptr});
       ops::complete(follower);
       std::optional<kernels::Step> function = kernels::step_of(follower, 0);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));

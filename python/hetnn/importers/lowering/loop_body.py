@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.registry import operators
 
 _OPS = {op["name"]: op for op in operators()}
+# What separates the parts of a body's text, and its own mark.
+_SEPARATORS = re.compile(r"[%;|(){}\[\]]")
 # Operators that refuse an index outside an axis, and those that refuse to divide an integer by 0.
 PICKS = {name for name, op in _OPS.items() if op["checks"]}
 DIVIDES = {"div", "floor_divide", "remainder", "fmod"}
@@ -178,6 +181,8 @@ def _text(kind: str, value: Any, outer: Mapping[str, Dim]) -> str:
         return repr(float(value))
     if kind == "tensor":
         raise Unsupported("a constant in the body of a loop")
+    if kind == "string":
+        return _SEPARATORS.sub(lambda found: f"%{ord(found[0]):02x}", str(value))
     return str(value.substitute(outer) if isinstance(value, Dim) else value)
 
 

@@ -14,6 +14,7 @@
 #include "hetnn/ir/verify.h"
 #include "hetnn/passes/attention.h"
 #include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/fold_constants.h"
 #include "hetnn/passes/compute_narrow.h"
 #include "hetnn/passes/insert_conversions.h"
 #include "hetnn/passes/integer_layers.h"
@@ -64,7 +65,10 @@ py::list roles(const ir::Graph& graph) {
 // Layers for which there are no integers become such that have them.
 std::shared_ptr<ir::Graph> for_integers(const ir::Graph& graph, bool attention) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
-  if (attention) passes::attention_to_products(*out);
+  if (attention) {
+    passes::fold_constants(*out);  // masks
+    passes::attention_to_products(*out);
+  }
   passes::canonicalize(*out);
   passes::transposed_to_dense(*out);
   passes::canonicalize(*out);

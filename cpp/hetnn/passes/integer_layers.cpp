@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hetnn/passes/numbers.h"
+
 namespace hetnn::passes {
 
 using ops::Primitive;
@@ -11,6 +13,22 @@ using ops::Trait;
 namespace {
 // Which becomes convolutions once its operands are integers.
 bool is_transposed(const ir::Node& node) { return node.op().name == "conv_transpose2d"; }
+
+bool is_either(const ir::Node& node) {
+  return node.op().has(Trait::elementwise) && node.inputs().size() == 3 && node.input(0)->dtype() == DType::boolean &&
+         node.constant_input(1) && node.constant_input(2) && node.output()->type().dtype == DType::f32;
+}
+
+bool is_hiding(const ir::Value& value) {
+  const ir::Node* from = value.producer();
+  if (!from) return false;
+  const auto holds = [](const Tensor& tensor) {
+    const std::vector<double> numbers = to_doubles(tensor);
+    return !numbers.empty() && std::ranges::min(numbers) == kHides && std::ranges::max(numbers) <= 0;
+  };
+  if (from->is_constant()) return value.dtype() == DType::f32 && holds(from->tensor("value"));
+  return is_either(*from) && (holds(*from->constant_input(1)) || holds(*from->constant_input(2)));
+}
 }  // namespace
 
 bool computes(const ir::Node& node) {
@@ -41,8 +59,8 @@ size_t operands_of(const ir::Node& node) {
 }
 
 std::string_view role_name(Role role) {
-  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify",
-                                         "bound",   "moves",   "pool",    "joins",    "rows"};
+  constexpr std::string_view kNames[] = {"weights", "product", "several", "function", "rectify", "bound",
+                                         "moves",   "pool",    "joins",   "rows",     "either",  "hides"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -51,7 +69,11 @@ std::optional<Role> role_of(const ir::Node& node) {
     return !value || value->type() == ops::Type{DType::f32, value->shape()};
   };
   if (node.inputs().empty() || node.outputs().size() != 1 || !is_real(node.output())) return {};
+  if (is_either(node)) return Role::either;
   if (!std::ranges::all_of(node.inputs(), is_real)) return {};
+  if (node.op().primitive == Primitive::add && node.inputs().size() == 2 &&
+      std::ranges::any_of(node.inputs(), [](const ir::Value* value) { return is_hiding(*value); }))
+    return Role::hides;
   if (bounds(node)) return node.op().primitive == Primitive::relu ? Role::rectify : Role::bound;
   if (moves(node)) return node.op().primitive == Primitive::largest_pool ? Role::pool : Role::moves;
   if (!computes(node) || is_transposed(node)) return {};

@@ -32,7 +32,11 @@ enum class Role : uint8_t {
   pool,      // the largest of windows: so too, and channels stay what they are
   joins,     // several values at one scale
   rows,      // shares or normalization of rows of one value, with constants of reals
+  either,    // one of two numbers by booleans: no integers for itself, and exact where a layer reads it as such
+  hides,     // a sum with zeros and kHides: what is hidden may be rounded to whatever is far below the others
 };
+/// Added to a score it leaves no share: the least of what attention's masks become.
+inline constexpr double kHides = -1e4;
 std::string_view role_name(Role role);
 /// None for a node that stays as it is.
 std::optional<Role> role_of(const ir::Node& node);

@@ -35,6 +35,8 @@ from hetnn.quantization.weights import block_scales, codes_of, to_integers, weig
 # Samples that noise is measured on.
 _MEASURED = 8
 _LARGEST_F16 = 65504.0
+# So far below the least score lies what is hidden: e^-8 is no half step of shares.
+_HIDDEN_BELOW = 8.0
 
 # A layer, which of its inputs, the array, what the integers of it stand for, and what those of blocks do.
 Constant = tuple[str, int, Array, "list[float] | None", "tuple[Array, int] | None"]
@@ -118,6 +120,9 @@ class Calibrated:
             if len(self._samples) < _MEASURED:
                 self._samples.append(sample)
         _check_numbers(self.count, least, most)
+        for value in self.statistics:
+            if (scores := self.network.hidden_from(value)) in self.statistics:
+                self.statistics[value] = self.statistics[scores]
         self._leave_out_of_range(choice)
         if self.settings.equalize and self.settings.scheme.values is not None:
             self._find_factors(samples, as_called)
@@ -184,11 +189,15 @@ class Calibrated:
         return out
 
     def _range(self, value: str, calibrate: Callable[[Statistics, int], Range]) -> Range:
+        if self.network.is_either(value):
+            numbers = [self.network.constant(self.network.writer[value], index) for index in (1, 2)]
+            return float(np.min(numbers)), float(np.max(numbers))
         low, high = calibrate(self.statistics[value], self.settings.scheme.steps)
         # Where all channels fill the range, each of them is cut off by what its own few numbers say.
         one = self.statistics[value].count if self._factors.of(value) is None else self._channels[value].count
         wider = margin(one) * self.settings.scheme.headroom
-        return low * wider, high * wider
+        hidden = _HIDDEN_BELOW if self.network.hidden_from(value) else 0.0
+        return low * wider - hidden, high * wider
 
     def graph(self, choice: Choice) -> _core.Graph:
         """The network in which the chosen nodes compute in fewer bits."""
@@ -278,7 +287,9 @@ class Calibrated:
         names = list(choice.scale_of) if inside else []
         reference = Observed(self.network.graph, names, self._threads)
         other = Observed(graph, [f"{name}.reals" for name in names], self._threads)
-        return compare(reference, other, self._samples, {v: self._factor(v) for v in self._factors.before})
+        floors = {name: self.scales[name].low for name in names if self.network.hidden_from(name)}
+        factors = {value: self._factor(value) for value in self._factors.before}
+        return compare(reference, other, self._samples, factors, floors)
 
 
 def _check_numbers(count: int, least: float, most: float) -> None:

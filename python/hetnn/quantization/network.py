@@ -56,6 +56,18 @@ class Network:
         """Of what a layer with weights reads and writes, counted from the back: the weights tell which kind it is."""
         return 1 - self.constant(node, 1).ndim if self.constant(node, 1).ndim > 2 else -1
 
+    def is_either(self, value: str) -> bool:
+        """Whether it is one of two numbers, both of which integers hold."""
+        writer = self.writer.get(value)
+        return writer is not None and writer.role == "either"
+
+    def hidden_from(self, value: str) -> str | None:
+        """The scores of which `value` has some hidden."""
+        writer = self.writer.get(value)
+        if writer is None or writer.role != "hides":
+            return None
+        return next(operand for operand in writer.operands if not self.is_either(operand))
+
     def constant(self, node: Node, index: int) -> Any:
         """The array that a node reads as its input of that number."""
         return _core.constant(self.graph, node.inputs[index] or "")
@@ -92,16 +104,16 @@ def choose(
     """What integers compute: all layers but those of `keep_float`, and what lies between layers.
 
     A node without weights comes along where all that it reads are integers already and a layer reads what it writes:
-    else rounding would cost and nothing would be gained. Functions of one value only where `functions` says so, and of
-    rows (softmax, norms) those operators that `rows` names.
+    else rounding would cost and nothing would be gained; one of two numbers is not rounded. Functions of one value only
+    where `functions` says so, and of rows (softmax, norms) those operators that `rows` names.
     """
     integers: set[str] = set()
     for node in network.nodes:
-        if node.name in keep_float or node.role is None or (node.role == "function" and not functions):
+        if node.name in keep_float or node.role in (None, "either") or (node.role == "function" and not functions):
             continue
         if node.role == "rows" and node.op not in rows:
             continue
-        of_integers = [_is_integer(network, value, integers) for value in node.operands]
+        of_integers = [_is_integer(network, each, integers) for each in node.operands if not network.is_either(each)]
         if node.role in _LAYERS or (of_integers and all(of_integers)):
             integers.add(node.name)
     needed: set[str] = set()

@@ -59,11 +59,15 @@ class Noise:
 
 
 def compare(
-    reference: Observed, other: Observed, samples: Iterable[Sample], factors: Mapping[str, Array]
+    reference: Observed,
+    other: Observed,
+    samples: Iterable[Sample],
+    factors: Mapping[str, Array],
+    floors: Mapping[str, float],
 ) -> tuple[list[Noise], dict[str, Noise]]:
     """What differs between two graphs: of each output, and of the reference's values, which the other has in order.
 
-    factors: by value, what the other's is to be multiplied by.
+    factors: by value, what the other's is to be multiplied by. floors: below what all numbers of a value are alike.
     """
     outputs: list[Noise] = []
     values = {name: Noise() for name in reference.values}
@@ -74,5 +78,7 @@ def compare(
         for noise, one, two in zip(outputs, wanted, got, strict=True):
             noise.add(one, two)
         for name, called in zip(reference.values, other.values, strict=True):
-            values[name].add(inside[name], theirs[called] * factors.get(name, np.float32(1)))
+            floor = np.float32(floors.get(name, -np.inf))
+            got_inside = theirs[called] * factors.get(name, np.float32(1))
+            values[name].add(np.maximum(inside[name], floor), np.maximum(got_inside, floor))
     return outputs, values

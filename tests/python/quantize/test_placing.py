@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import hetnn
 from hetnn.targets import load_spec
@@ -22,7 +23,7 @@ class Decoder(nn.Module):
         self.larger = nn.ConvTranspose2d(8, 6, **how)
         self.last = nn.Conv2d(6, 4, 1)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         y = self.last(torch.relu(self.larger(torch.relu(self.first(x)))))
         return nn.functional.interpolate(y, scale_factor=2, mode="nearest")
 
@@ -70,7 +71,7 @@ class Block(nn.Module):
         self.to_qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.wide, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         x = self.embed(x)
         batch, rows, width = x.shape
         qkv = self.to_qkv(self.before(x)).reshape(batch, rows, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
@@ -100,24 +101,83 @@ def test_a_transformer_is_integers_on_an_npu_of_rows() -> None:
 
 
 class Masked(nn.Module):
-    """Attention with a mask that the caller gives."""
+    """Attention whose mask is made from what the caller gives, between layers of integers."""
 
-    def __init__(self) -> None:
+    def __init__(self, mask: Callable[[Tensor], Tensor | None], causal: bool = False) -> None:
         super().__init__()
         self.first, self.last = nn.Linear(8, 16), nn.Linear(16, 4)
+        self.mask, self.causal = mask, causal
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        y = self.first(x).reshape(1, 6, 2, 8).transpose(1, 2)
-        y = nn.functional.scaled_dot_product_attention(y, y, y, mask)
-        return self.last(y.transpose(1, 2).reshape(1, 6, 16))
+    def forward(self, x: Tensor, given: Tensor) -> Tensor:
+        y = self.first(x).reshape(2, 6, 2, 8).transpose(1, 2) * 2
+        y = nn.functional.scaled_dot_product_attention(y, y, y, self.mask(given), is_causal=self.causal)
+        return self.last(y.transpose(1, 2).reshape(2, 6, 16))
 
 
-def test_a_row_that_a_mask_hides_is_no_nan() -> None:
-    """Attention with a mask is not taken apart: a softmax of nothing but -inf would be NaN."""
+def lengths(*many: int) -> Tensor:
+    """A mask of so many tokens each, of six."""
+    return torch.arange(6)[None] < torch.tensor(many)[:, None]
+
+
+def fixed(seen: Tensor, otherwise: float | None = None) -> Callable[[Tensor], Tensor]:
+    """A constant mask, of booleans or of numbers."""
+    return lambda _: seen if otherwise is None else torch.where(seen, 0.0, otherwise)
+
+
+LOWER = torch.ones(6, 6, dtype=torch.bool).tril()
+MASKS = {
+    "keys of the caller's": Masked(lambda given: given[:, None, None, :]),
+    "rows of the caller's": Masked(lambda given: given[:, None, :, None] & given[:, None, None, :]),
+    "all": Masked(fixed(torch.ones(6, 6, dtype=torch.bool))),
+    "causal": Masked(lambda _: None, causal=True),
+    "constant": Masked(fixed(LOWER)),
+    "constant that hides a row": Masked(fixed(LOWER.flip(1) & LOWER)),
+    "least numbers": Masked(fixed(LOWER, torch.finfo(torch.float32).min)),
+    "infinite": Masked(fixed(LOWER & (torch.arange(6) != 2)[:, None], -torch.inf)),
+    "moderate numbers": Masked(fixed(LOWER, -1.5)),
+}
+
+
+def masked_by(module: Masked, strategy: str = "take-all") -> tuple[Any, Any, set[str]]:
+    """The float module, the compiled one and the operators that stay on the processor."""
     torch.manual_seed(6)
-    x, mask = torch.randn(1, 6, 8), torch.zeros(1, 1, 6, 6)
-    exported = torch.export.export(Masked().eval(), (x, mask))
-    samples = [(torch.randn(1, 6, 8).numpy(), torch.rand(1, 1, 6, 6).numpy()) for _ in range(4)]
-    placed = hetnn.quantize(exported, samples, target="cpu+relu-rows", strategy="take-all")
-    mask[..., 0, :] = -torch.inf
-    assert np.isfinite(placed(x, mask).numpy()).all()
+    module = module.eval()
+    samples = [(torch.randn(2, 6, 8).numpy(), lengths(1 + k % 6, 6).numpy()) for k in range(24)]
+    exported = torch.export.export(module, (torch.randn(2, 6, 8), lengths(5, 6)))
+    spec = load_spec("relu-rows")
+    spec["numerics"]["rounding"] = "half_even_fp32"
+    target = {
+        "name": "t",
+        "devices": [{"name": "cpu", "kind": "cpu"}, {"name": "npu", "kind": "npu", "spec": spec}],
+    }
+    placed = hetnn.quantize(exported, samples, target=target, strategy=strategy, equalize=False)
+    return module, placed, {row["op"] for row in placed.report(format="dict")["not_on_preferred"]}
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_attention_with_a_mask_is_integers(kind: str) -> None:
+    """What a mask hides has no share, and a row that it hides altogether none at all, as in attention."""
+    module, placed, on_cpu = masked_by(MASKS[kind])
+    assert not on_cpu & {"scaled_dot_product_attention", "matmul", "softmax", "add"}
+    for many in ((3, 6), (1, 2), (0, 4)):
+        torch.manual_seed(sum(many))
+        x, given = torch.randn(2, 6, 8), lengths(*many)
+        want, got = module(x, given).detach().numpy(), placed(x, given).numpy()
+        assert np.square(got - want).mean() < 3e-3 * np.square(want).mean(), many
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        fixed(LOWER & (torch.arange(6) != 2)[:, None], torch.finfo(torch.float32).min),
+        lambda given: torch.where(given[:, None, None, :], 0.0, -torch.inf) + torch.zeros(2, 1, 6, 6),
+    ],
+    ids=["a row hidden by numbers", "numbers of the caller's"],
+)
+def test_a_mask_of_which_nothing_is_known_stays_in_attention(mask: Callable[[Tensor], Tensor]) -> None:
+    """A row of nothing but the least number has equal shares, one of -inf none: integers tell them not apart."""
+    module, placed, on_cpu = masked_by(Masked(mask))
+    assert "scaled_dot_product_attention" in on_cpu
+    x, given = torch.randn(2, 6, 8), lengths(0, 4)
+    want, got = module(x, given).detach().numpy(), placed(x, given).numpy()
+    assert np.square(got - want).mean() < 3e-3 * np.square(want).mean()

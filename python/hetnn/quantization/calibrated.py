@@ -120,9 +120,9 @@ class Calibrated:
             if len(self._samples) < _MEASURED:
                 self._samples.append(sample)
         _check_numbers(self.count, least, most)
-        for value in self.statistics:
-            if (scores := self.network.hidden_from(value)) in self.statistics:
-                self.statistics[value] = self.statistics[scores]
+        for masked in self.statistics:
+            if (scores := self.network.hidden_from(masked)) and scores in self.statistics:
+                self.statistics[masked] = self.statistics[scores]
         self._leave_out_of_range(choice)
         if self.settings.equalize and self.settings.scheme.values is not None:
             self._find_factors(samples, as_called)

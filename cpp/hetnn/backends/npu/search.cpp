@@ -1,15 +1,14 @@
-// Costs of groups by closed forms, and the way through the boundaries between them.
+// Cascades, and the way through the boundaries between groups.
 #include "hetnn/backends/npu/search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "hetnn/backends/backend.h"
-#include "hetnn/backends/npu/rearrange.h"
+#include "hetnn/backends/npu/layer_costs.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/timing.h"
 
@@ -25,24 +24,6 @@ constexpr size_t kMostCascade = 40;  // layers
 constexpr size_t kMostStates = 8;    // that go on at one boundary
 constexpr int kMostInVain = 1;       // longer cascades that lead nowhere sooner than what is known
 constexpr int64_t kSteps_tried = 5;  // of a cascade, before it is steady
-constexpr double kTie = 0.1;         // of all engines' work: none hides the others' entirely
-
-double dma_cycles(const Spec& spec, const npu::Memory& memory, double bytes, double transfers, bool store) {
-  // Of several transfers on their way only the first one's latency shows.
-  const int64_t latency = store ? memory.write_latency_cycles : memory.read_latency_cycles;
-  return bytes / memory.rate(store) + (spec.dma.max_outstanding > 1 ? 0 : static_cast<double>(latency) * transfers);
-}
-
-// What a group takes of each engine, and what stays open at its ends.
-struct Cost {
-  double mac = 0, vector = 0, dma = 0, edges = 0;
-  double first_loads = 0;                   // of the edges: what must be there before anything is computed,
-  int64_t first_bytes = 0, used_bytes = 0;  // and could be loaded before; all that the group has in the scratchpad
-  double cycles() const {
-    const double most = std::max({mac, vector, dma});
-    return most + edges + kTie * (mac + vector + dma - most);
-  }
-};
 
 // What the group before leaves of the memory's time and of the scratchpad's room.
 struct Spare {
@@ -89,12 +70,10 @@ class Search {
         network_(network),
         capacity_(capacity_bytes),
         packed_(packed),
-        edges_seen_(network.layers().size() > 1 ? kEdgesSeen : 1),
         budgets_(network.layers().size(), capacity_bytes),
         begun_(network.layers().size()),
         nowhere_(network.storages().size()),
-        homes_(network.storages().size()),
-        tiles_(tiles) {
+        costs_(spec, network, packed, tiles) {
     for (size_t k = 0; k < network.storages().size(); ++k) {
       const Storage& storage = network.storages()[k];
       if (!storage.is_port && !storage.is_constant && storage.bytes > 0) begun_[storage.first].push_back(k);
@@ -124,7 +103,7 @@ class Search {
   std::optional<int64_t> missing_bytes(size_t at) {
     Group group{.first = at};
     int64_t needed = 0;
-    if (single(group, {}, capacity_, &needed)) return std::nullopt;
+    if (costs_.find(group, {}, capacity_, &needed)) return std::nullopt;
     if (cascade(at, 1, {}, capacity_)) return std::nullopt;
     return needed;
   }
@@ -176,7 +155,7 @@ class Search {
         std::optional<Choice> choice = cascade(first, count, next.home, budget);
         if (count == 1) {
           Group group{.first = first};
-          const std::optional<Cost> cost = single(group, next.home, budget, nullptr);
+          const std::optional<Cost> cost = costs_.find(group, next.home, budget, nullptr);
           if (cost &&
               (!choice || cost->cycles() - spare.hides(*cost) < choice->cost.cycles() - spare.hides(choice->cost)))
             choice = Choice{group, *cost};
@@ -226,11 +205,6 @@ class Search {
     return network_.layers()[first].streams && why_no_group(network_, group).empty();
   }
 
-  int64_t in_bursts(int64_t bytes) const {
-    const int64_t burst = std::max<int64_t>(spec_.dram.burst_bytes, 1);
-    return (bytes + burst - 1) / burst * burst;
-  }
-
   const Shape* shape(size_t first, size_t count, int64_t rows, int64_t ahead) {
     const auto key = std::tuple(first, count, rows, ahead);
     if (const auto at = shapes_.find(key); at != shapes_.end()) return &at->second;
@@ -262,7 +236,7 @@ class Search {
       const int64_t pixel = map.c * dtype_bytes(event.value->dtype()), pixels = event.count * map.w;
       const bool dense = pixel == network_.frame(*event.value).pixel_bytes;
       at->rows += event.count;
-      at->bytes += dense ? in_bursts(pixels * pixel) : pixels * in_bursts(pixel);
+      at->bytes += dense ? in_bursts(spec_, pixels * pixel) : pixels * in_bursts(spec_, pixel);
     }
     const Layer& last = network_.layers()[first + count - 1];
     const int64_t count_of_steps = (last.out.h + rows - 1) / rows * last.out.n;
@@ -312,7 +286,7 @@ class Search {
       for (const Shape::Transfer& transfer : s.transfers) moved += home.contains(transfer.storage) ? 0 : transfer.dma;
       Cost cost{.mac = s.mac, .vector = s.vector, .dma = moved + s.kept_dma};
       // The first load and the last store are seen, and one engine's work where another waits for it.
-      cost.edges = edges_seen_ * moved / s.steps + std::min(s.mac, s.vector) / s.steps;
+      cost.edges = edges_seen(network_) * moved / s.steps + std::min(s.mac, s.vector) / s.steps;
       // What is kept is there before the first step.
       cost.first_loads = s.kept_dma;
       cost.first_bytes = spec_.taken(s.kept);
@@ -348,186 +322,19 @@ class Search {
   bool packs_whole(size_t at) const {
     const Layer& layer = network_.layers()[at];
     if (layer.form != Form::product) return true;
-    const Group* group = packed_group(at);
-    return group->rows > 0 ||
-           (group->tile.filters == layer.product.out_c && group->tile.channels == layer.product.in_c);
+    const Group& group = group_with(*packed_, at);
+    return group.rows > 0 || (group.tile.filters == layer.product.out_c && group.tile.channels == layer.product.in_c);
   }
-  const Group* packed_group(size_t at) const {
-    for (const Group& group : packed_->groups) {
-      if (group.first <= at && at < group.first + group.count) return &group;
-    }
-    return nullptr;
-  }
-
-  // A layer by itself, in tiles or copies.
-  std::optional<Cost> single(Group& group, const std::set<size_t>& home, int64_t budget, int64_t* needed_bytes) {
-    for (const size_t storage : home) homes_[storage].in_scratchpad = true;
-    const std::optional<Cost> out = single(group, budget, needed_bytes);
-    for (const size_t storage : home) homes_[storage].in_scratchpad = false;
-    return out;
-  }
-  std::optional<Cost> single(Group& group, int64_t budget, int64_t* needed_bytes) {
-    switch (network_.layers()[group.first].form) {
-      case Form::view:
-        return Cost();
-      case Form::product:
-      case Form::matrices:
-        return product(group, homes_, budget, needed_bytes);
-      case Form::pool:
-      case Form::pair:
-      case Form::unary:
-      case Form::rows:
-        return pieces(group, homes_, budget, needed_bytes);
-      default:
-        return moves(group, homes_, budget, needed_bytes);
-    }
-  }
-
-  // Of the scratchpad of maps; more than it has where another one is too small.
-  int64_t taken(const Group& group, const std::vector<Home>& homes) const {
-    return spec_.taken(bytes_of(network_, scheduling::buffers_of(network_, homes, group)));
-  }
-
-  std::optional<Cost> product(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
-    const Layer& layer = network_.layers()[group.first];
-    const ProductShape shape = shape_at_home(network_, homes, layer);
-    // Budgets within a sixteenth are one.
-    const int64_t step = std::max<int64_t>(capacity_ / 16, 1), rounded = budget / step * step;
-    // Of two matrices nothing is packed, and their sums, longer than those of the hints, are not to be cut as those.
-    Tile kept;
-    const bool as_packed = packed_ && layer.form == Form::product;
-    if (as_packed) {
-      kept = packed_group(group.first)->tile;
-      if (packed_group(group.first)->rows > 0) kept = {.filters = layer.product.out_c, .channels = layer.product.in_c};
-    }
-    const Tile* const packed = as_packed ? &kept : nullptr;
-    BestTiles::Found found = tiles_.find(shape, rounded > 0 ? rounded : budget, packed);
-    // At the least budget, all of it.
-    if (!found.tile && rounded != budget) found = tiles_.find(shape, budget, packed);
-    const auto& [tile, needed] = found;
-    if (needed_bytes) *needed_bytes = needed;
-    if (!tile) return std::nullopt;
-    group.tile = *tile;
-    const int64_t bytes = taken(group, homes);
-    if (bytes > budget) return std::nullopt;
-    const TileCost cost = cost_of(spec_, shape, *tile);
-    Cost out{.mac = cost.engine_cycles, .dma = cost.dma_cycles};
-    out.used_bytes = bytes;
-    if (tile->overlaps) {
-      out.first_loads = edges_seen_ * cost.edge_cycles;
-      out.first_bytes = bytes / 2;
-      out.edges = out.first_loads;
-    } else {
-      out.edges = std::min(cost.dma_cycles, cost.engine_cycles);
-    }
-    return out;
-  }
-
-  // Of vector work by itself, pieces of rows, then of columns or channels, that fit.
-  std::optional<Cost> pieces(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
-    const Layer& layer = network_.layers()[group.first];
-    const bool windowed = layer.form == Form::pool;
-    Tile tile{.rows = layer.out.h, .columns = layer.out.w, .filters = layer.out.c, .channels = layer.out.c};
-    const auto halve = [](int64_t& value) { value = (value + 1) / 2; };
-    for (;;) {
-      for (const bool overlaps : {true, false}) {
-        tile.overlaps = overlaps;
-        group.tile = tile;
-        const int64_t bytes = taken(group, homes);
-        if (needed_bytes) *needed_bytes = bytes;
-        if (bytes > budget) continue;
-        Cost out{.vector = static_cast<double>(layer.cycles(spec_, layer.out.h) * layer.out.n)};
-        out.used_bytes = bytes;
-        const int64_t pixel = tile.channels * layer.elem;
-        const bool whole = tile.channels == layer.out.c;
-        const auto moved = [&](const ir::Value& value, bool store) {
-          if (is_home(network_, homes, value)) return;
-          const Map& map = network_.map(value);
-          const auto run = static_cast<double>(whole ? pixel : in_bursts(pixel));
-          const double parts = std::ceil(static_cast<double>(map.c) / static_cast<double>(tile.channels));
-          out.dma += dma_cycles(spec_, spec_.dram, run * parts * static_cast<double>(map.n * map.h * map.w),
-                                static_cast<double>(layer.out.h) / static_cast<double>(tile.rows), store);
-        };
-        for (const ir::Value* input : layer.inputs) moved(*input, false);
-        moved(*layer.output, true);
-        const double steps = std::ceil(static_cast<double>(layer.out.h) / static_cast<double>(tile.rows)) *
-                             std::ceil(static_cast<double>(layer.out.c) / static_cast<double>(tile.channels)) *
-                             static_cast<double>(layer.out.n);
-        out.edges = overlaps ? out.dma / steps : std::min(out.dma, out.vector);
-        return out;
-      }
-      if (tile.rows > 1)
-        halve(tile.rows);
-      else if (windowed && tile.channels > 1)
-        halve(tile.channels);
-      else if (!windowed && tile.columns > 1)
-        halve(tile.columns);
-      else
-        return std::nullopt;
-    }
-  }
-
-  std::optional<Cost> moves(Group& group, const std::vector<Home>& homes, int64_t budget, int64_t* needed_bytes) {
-    const Layer& layer = network_.layers()[group.first];
-    const auto at_home = [&](const ir::Value& value) { return is_home(network_, homes, value); };
-    Cost out;
-    const Slabs slabs = layer.form == Form::rearrange ? slabs_of(layer, network_.bindings()) : Slabs();
-    if (layer.form == Form::rearrange) {
-      group.tile.rows = slabs.count;
-    } else {
-      // Here rows are bytes: as many runs as fit, at best all of the longest copy.
-      group.tile.rows = 0;
-      for (const Copy& copy : copies_of(layer, network_)) {
-        group.tile.rows = std::max(group.tile.rows, copy.runs * copy.run_bytes);
-        const double bytes = static_cast<double>(copy.runs * copy.run_bytes);
-        if (!at_home(*copy.from)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, false);
-        if (!at_home(*layer.output)) out.dma += dma_cycles(spec_, spec_.dram, bytes, 1, true);
-        if (at_home(*copy.from) && at_home(*layer.output))
-          out.vector += static_cast<double>(npu::vector_cycles(spec_, bytes / static_cast<double>(layer.elem), 1));
-      }
-    }
-    int64_t least = 1;
-    if (layer.form != Form::rearrange) {
-      for (const Copy& copy : copies_of(layer, network_)) least = std::max(least, copy.run_bytes);
-    } else {
-      const auto steps = static_cast<double>(moves_of(layer, network_.bindings()).size());
-      out.vector += steps * static_cast<double>(layer.cycles(spec_, layer.out.h * layer.out.n));
-    }
-    // What moves, of so many elements of the axis at once, with all bursts.
-    const auto moved = [&](const Slab& slab, bool store) {
-      const double pieces = std::ceil(static_cast<double>(slabs.count) / static_cast<double>(group.tile.rows));
-      const auto bytes = static_cast<double>(slab.runs * in_bursts(slab.run_bytes * group.tile.rows));
-      return dma_cycles(spec_, spec_.dram, bytes * pieces, pieces, store);
-    };
-    for (;; group.tile.rows = std::max((group.tile.rows + 1) / 2, least)) {
-      for (const bool overlaps : {true, false}) {
-        group.tile.overlaps = overlaps;
-        const int64_t bytes = taken(group, homes);
-        if (needed_bytes) *needed_bytes = bytes;
-        if (bytes > budget) continue;
-        if (layer.form == Form::rearrange) {
-          if (!at_home(*layer.inputs[0])) out.dma += moved(slabs.in, false);
-          if (!at_home(*layer.output)) out.dma += moved(slabs.out, true);
-          out.edges = std::min(out.dma, out.vector);
-        }
-        return out;
-      }
-      if (group.tile.rows <= least) return std::nullopt;
-    }
-  }
-
   const Spec& spec_;
   const Network& network_;
   const int64_t capacity_;
   const Schedule* const packed_;
-  const double edges_seen_;                 // the share of them that no neighbour hides
   std::vector<int64_t> budgets_;            // of each layer
   std::vector<std::vector<size_t>> begun_;  // storages that may stay, by the layer that writes them first
   const std::vector<Home> nowhere_;         // no storage is at home in the scratchpad
-  std::vector<Home> homes_;                 // of the layer that is asked about
   std::vector<std::vector<State>> boundaries_;
   std::map<std::tuple<size_t, size_t, int64_t, int64_t>, Shape> shapes_;
-  BestTiles& tiles_;
+  LayerCosts costs_;
   std::map<size_t, int64_t> start_rows_;
 };
 

@@ -537,3 +537,20 @@ def test_values_of_many_axes_are_repeated(counts: list[int], open_sizes: bool) -
     shape: list[Any] = ["n", "m", *x.shape[2:]] if open_sizes else list(x.shape)
     node = helper.make_node("Tile", ["x", "counts"], ["y"])
     agrees(model_of([node], {"x": (FLOAT, shape)}, {"y": FLOAT}, counts=np.array(counts)), [np.tile(x, counts)], x=x)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceLogSumExp"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("late", [False, True])
+def test_the_extremes_of_no_elements_of_open_axes(op: str, kind: type[np.generic], late: bool) -> None:
+    """By the standard the infinities, or the ends of a type without."""
+    node = helper.make_node(op, ["x", "axes"], ["y"], keepdims=0)
+    told = {np.float32: FLOAT, np.float64: TensorProto.DOUBLE, np.int64: INT64}[kind]
+    axes, x = np.array([1]), np.arange(24).reshape(2, 3, 4).astype(kind)
+    ports: dict[str, Port] = {"x": (told, ["n", "m", "k"])}
+    if late:
+        model, given = model_of([node], {**ports, "axes": (INT64, [1])}, {"y": told}), {"axes": axes}
+    else:
+        model, given = model_of([node], ports, {"y": told}, axes=axes), {}
+    for part in (x, x[:, :0], x[:0], x[:, :1]):
+        agrees(model, x=part, **given)

@@ -330,10 +330,14 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
   ReduceSpace space = reduce_space(call, arg);
   if (*op == ReduceOp::mean && !is_float(in))
     throw Unsupported(text("reduce does not compute means of ", dtype_name(in), ". Use the operator's meaning."));
-  if (space.count == 0 && space.outputs.elems() > 0 && (arg || *op == ReduceOp::max || *op == ReduceOp::min))
+  const auto of_none = call.params.attrs().find("of_none");
+  const bool defined = of_none != call.params.attrs().end() && std::get<bool>(of_none->second);
+  const bool chooses = arg || *op == ReduceOp::max || *op == ReduceOp::min;
+  if (space.count == 0 && space.outputs.elems() > 0 && chooses && !defined)
     throw InvalidModel(
         text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));
-  if (in == DType::f32 && FastReduce::serves(*op, space)) return std::make_unique<FastReduce>(*op, std::move(space));
+  if (in == DType::f32 && !(space.count == 0 && chooses) && FastReduce::serves(*op, space))
+    return std::make_unique<FastReduce>(*op, std::move(space));
   return visit_dtype(in, [&](auto zero) -> std::unique_ptr<Kernel> {
     using T = decltype(zero);
     if constexpr (kIsNarrowFloat<T>) {

@@ -11,14 +11,16 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_reduce_max() {
-  return reduction({.name = "reduce_max",
-                    .doc = "The greatest value over axes, NaN before all; no axes: over all.",
-                    .torch = {{"aten.amax.default", "x axes keepdim"}},
-                    .onnx = {"ReduceMax"},
-                    .meaning = meaning,
-                    .tolerance = 0,
-                    .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}",
-                                "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_max(f32[2,3])"}});
+  return reduction(
+      {.name = "reduce_max",
+       .doc = "The greatest value over axes, NaN before all; no axes: over all.",
+       .torch = {{"aten.amax.default", "x axes keepdim"}},
+       .onnx = {"ReduceMax"},
+       .meaning = meaning,
+       .tolerance = 0,
+       .samples = {"reduce_max(f32[2,3,4,5]) {axes = [2,3]}", "reduce_max(f32[2,0]) {axes = [1], of_none = true}",
+                   "reduce_max(f32[n,4]) {axes = [-1], keepdim = true}", "reduce_max(f32[2,3])"},
+       .of_none = true});
 }
 
 }  // namespace hetnn::ops

@@ -24,8 +24,11 @@ void meaning(const Evaluation& e) {
   if (axes.empty() && (e.call.flag("none_if_empty") || x.rank() == 0)) {
     evaluate_as(e, kIdentity, {});
   } else {
-    evaluate_as(e, reduction_of(e.call).name,
-                {{"axes", std::vector<Dim>(axes.begin(), axes.end())}, {"keepdim", e.call.flag("keepdim")}});
+    const OpDef& op = reduction_of(e.call);
+    Attrs attrs = {{"axes", std::vector<Dim>(axes.begin(), axes.end())}, {"keepdim", e.call.flag("keepdim")}};
+    // Of narrower integers it would be an end of i64, which they do not have.
+    if (op.find_attr("of_none") && (is_float(x.dtype) || dtype_bytes(x.dtype) == 8)) attrs.emplace("of_none", true);
+    evaluate_as(e, op.name, std::move(attrs));
   }
 }
 

@@ -7,17 +7,24 @@ std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dty
 
 void check_not_empty(const Evaluation& e, const Result& y) {
   if (e.input(0).elems() > 0 || y.elems() == 0) return;
+  if (e.call.op->find_attr("of_none") && e.call.flag("of_none")) return;
   fail(e.call, text(e.call.op->name, "_c1"),
        text("no elements have no extreme; got ", to_string(e.call.input(0)), " and axes ",
             to_string(e.call.integers("axes")), ". Give elements along the axes."));
 }
 
 OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
+  std::vector<AttrDef> attrs = {{"axes", AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
+                                {"keepdim", AttrKind::boolean, false, "whether reduced axes stay, as 1"}};
+  if (of.of_none) {
+    attrs.push_back({"of_none", AttrKind::boolean, false,
+                     "whether no elements give the infinity or the end of the type that all others replace; else they "
+                     "are refused"});
+  }
   return {.name = of.name,
           .doc = of.doc,
           .inputs = {{"x", "any shape"}},
-          .attrs = {{"axes", AttrKind::integers, std::vector<Dim>{}, "the axes; empty: all"},
-                    {"keepdim", AttrKind::boolean, false, "whether reduced axes stay, as 1"}},
+          .attrs = std::move(attrs),
           .traits = Trait::compute | Trait::wide,
           .torch = of.torch,
           .onnx = of.onnx,

@@ -21,6 +21,7 @@ struct Reduction {
   void (*meaning)(const Evaluation&);
   double tolerance;
   std::vector<std::string_view> samples;
+  bool of_none = false;  // whether an attribute of that name gives no elements a result
 };
 
 /// The type of the input over fewer axes.

@@ -81,9 +81,11 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
             sizes = [1 if axis in reduced else size for axis, size in enumerate(value.shape)]
             left = [size for axis, size in enumerate(sizes) if keep or axis not in reduced]
             return _of_nothing(call, op, value, left)
-        if op in _EXTREMES:
-            value = _with_limit(call, op, value, reduced)
-        return call.create(op, [value], axes=axes or [], keepdim=keep)
+        if op not in _EXTREMES or all(isinstance(value.shape[axis], int) for axis in reduced):
+            return call.create(op, [value], axes=axes or [], keepdim=keep)
+        if is_float(value.dtype) or value.dtype in ("i64", "u64"):
+            return call.create(op, [value], axes=axes or [], keepdim=keep, of_none=True)
+        return call.create(op, [_with_limit(call, op, value, reduced)], axes=axes or [], keepdim=keep)
 
     return meaning(over, x)
 
@@ -135,7 +137,7 @@ def _log_of_powers(call: Call, over: _Reduce, x: Any) -> Any:
     axes = call.axes(1, len(x.shape)) or list(range(len(x.shape)))
     if 0 in x.shape or not x.shape or (call.attr("noop_with_empty_axes", 0) and not call.axes(1, len(x.shape))):
         return call.create("log", [over("sum", call.create("exp", [x]))])
-    greatest = call.create("reduce_max", [_with_limit(call, "reduce_max", x, axes)], axes=axes, keepdim=True)
+    greatest = call.create("reduce_max", [x], axes=axes, keepdim=True, of_none=True)
     infinite = call.create("eq", [call.create("abs", [greatest]), call.like(math.inf, x)])
     m = call.create("where", [infinite, call.like(0, x), greatest])
     powers = over("sum", call.create("exp", [call.create("sub", [x, m])]))

@@ -6,6 +6,7 @@ namespace hetnn::passes {
 const Cases& weight_cases() {
   constexpr std::string_view kArithmetic = "the weights are real";
   constexpr std::string_view kFilters = "the constant varies along the layer's filters only";
+  constexpr std::string_view kMoved = "the constant varies along the moved filters only";
   constexpr std::string_view kChannels = "the constant varies along the channels only";
   constexpr std::string_view kNoPadding = "the convolution has no padding";
   static const Cases cases = {
@@ -57,6 +58,15 @@ const Cases& weight_cases() {
   %y = mul(%z, %c) : f32[2,3,3]
 })",
            "linear", 1e-6},
+          {"scale_into_moved", R"(graph @g {stage = imported} (%x: f32[1,2,3,2]) -> (%y) {
+  %w = constant() {value = f32[3,2] {1, -2, 3, 0.5, -1, 2}} : f32[3,2]
+  %b = constant() {value = f32[3] {0.5, 3, -1}} : f32[3]
+  %c = constant() {value = f32[3,1,1] {3, 0.25, -1}} : f32[3,1,1]
+  %z = linear(%x, %w, %b) : f32[1,2,3,3]
+  %p = permute(%z) {perm = [0,3,1,2]} : f32[1,3,2,3]
+  %y = mul(%c, %p) : f32[1,3,2,3]
+})",
+           "linear permute", 1e-6},
           {"shift_into_layer", R"(graph @g {stage = imported} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[2,1,1,1] {1, -2}} : f32[2,1,1,1]
   %c = constant() {value = f32[] {3}} : f32[]
@@ -169,6 +179,19 @@ const Cases& weight_cases() {
   %c = constant() {value = f32[2] {3, 0.25}} : f32[2]
   %z = conv2d(%x, %w) : f32[1,2,2,2]
   %y = mul(%z, %c) : f32[1,2,2,2]
+})"},
+          {"scale_into_moved", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
+  %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]
+  %c = conv2d(%x, %w) : i32[2,1,1,1]
+  %p = permute(%c) {perm = [1,0,2,3]} : i32[1,2,1,1]
+  %y = mul(%p, %w) : i32[1,2,1,1]
+})"},
+          {"scale_into_moved", kMoved, R"(graph @g {stage = imported} (%x: f32[1,3,3,2]) -> (%y) {
+  %w = constant() {value = f32[3,2] {1, -2, 3, 0.5, -1, 2}} : f32[3,2]
+  %c = constant() {value = f32[3] {3, 0.25, -1}} : f32[3]
+  %z = linear(%x, %w) : f32[1,3,3,3]
+  %p = permute(%z) {perm = [0,3,1,2]} : f32[1,3,3,3]
+  %y = mul(%p, %c) : f32[1,3,3,3]
 })"},
           {"shift_into_layer", kArithmetic, R"(graph @g {stage = imported} (%x: i32[2,1,1,1]) -> (%y) {
   %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]

@@ -100,6 +100,39 @@ def test_a_transformer_is_integers_on_an_npu_of_rows() -> None:
     assert parts["relu-rows"] <= 2 < parts["relu-only"]
 
 
+class Channels(nn.Module):
+    """Blocks as ConvNeXt has them: norm and layers over the channels that a permute made the last axis, and a gain."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, width, 4, stride=4)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 32), nn.GELU(), nn.Linear(32, width)) for _ in range(2)
+        )
+        self.windows = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1, groups=width) for _ in range(2))
+        self.gain = nn.Parameter(torch.linspace(0.2, 1.5, width)[:, None, None])
+        self.last = nn.Conv2d(width, 5, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for window, block in zip(self.windows, self.blocks, strict=True):
+            x = x + self.gain * block(window(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return self.last(x)
+
+
+def test_norms_over_channels_are_integers_in_one_part() -> None:
+    torch.manual_seed(8)
+    module, x = Channels().eval(), torch.randn(1, 3, 24, 24)
+    samples = [(torch.randn(1, 3, 24, 24).numpy(),) for _ in range(6)]
+    exported = torch.export.export(module, (x,))
+    placed = hetnn.quantize(exported, samples, target="cpu+relu-rows", strategy="take-all", equalize=False)
+    report = placed.report(format="dict")
+    assert sum(part["device"] == "relu-rows" for part in report["subgraphs"]) == 1
+    assert {row["op"] for row in report["not_on_preferred"]} <= {"quantize", "dequantize"}
+    want, got = module(x).detach().numpy(), placed(x).numpy()
+    assert np.square(got - want).mean() < 3e-3 * np.square(want).mean()
+
+
 class Masked(nn.Module):
     """Attention whose mask is made from what the caller gives, between layers of integers."""
 

@@ -122,6 +122,33 @@ Rule scale_into_layer() {
           .exactness = kExact,
           .rewrite = [](const Match& m, Build& build) { return fold_scale(m, build); }};
 }
+
+// The same behind a permute, along the axis that the filters come to lie on.
+std::optional<AxisConstant> moved_constant(const Match& m) {
+  const ir::Node &layer = *m.node("layer"), &permute = *m.node("permute");
+  const int rank = layer.output()->rank();
+  const std::vector<Dim>& perm = permute.integers("perm");
+  const auto moved =
+      std::ranges::find_if(perm, [&](const Dim& axis) { return (axis.value() + rank) % rank == filter_axis(layer); });
+  const auto axis = static_cast<int>(moved - perm.begin());
+  auto found = along_one_axis(*m.tensor("c"), permute.output()->shape(), axis);
+  if (!found || found->axis != axis) return std::nullopt;
+  return found;
+}
+bool constant_follows_moved(const Match& m) { return moved_constant(m).has_value(); }
+
+Rule scale_into_moved() {
+  return {.name = "scale_into_moved",
+          .equation = "permute(W x + b) c = permute((c W) x + c b)",
+          .pattern = op("mul", {exclusive(op("permute", {convolution_or_linear()}, "permute")), constant("c")}),
+          .guards = {kArithmetic, {"the constant varies along the moved filters only", constant_follows_moved}},
+          .exactness = kExact,
+          .rewrite = [](const Match& m, Build& build) {
+            const std::vector<double> scale = moved_constant(m)->values, shift(scale.size(), 0);
+            return build.op("permute", {fold_affine(m, build, scale, shift)}, m.node("permute")->attrs());
+          }};
+}
+
 std::vector<double> reciprocals(std::vector<double> values) {
   for (double& value : values) value = 1 / value;
   return values;
@@ -347,9 +374,10 @@ const RuleSet& weights() {
   static const RuleSet set = {
       "weights",
       "What follows or precedes a convolution or linear layer channel by channel goes into its weights.",
-      {matmul_as_linear(), batch_norm_into_layer(), batch_norm_alone(), scale_into_layer(), quotient_into_layer(),
-       shift_into_layer(), difference_into_layer(), depthwise_into_layer(), scale_into_transposed(),
-       shift_into_transposed(), scale_into_next(), quotient_into_next(), shift_into_next(), depthwise_into_next()}};
+      {matmul_as_linear(), batch_norm_into_layer(), batch_norm_alone(), scale_into_layer(), scale_into_moved(),
+       quotient_into_layer(), shift_into_layer(), difference_into_layer(), depthwise_into_layer(),
+       scale_into_transposed(), shift_into_transposed(), scale_into_next(), quotient_into_next(), shift_into_next(),
+       depthwise_into_next()}};
   return set;
 }
 

@@ -534,3 +534,15 @@ def test_a_mean_of_pixels_stays_on_the_npu(shape: tuple[int, ...], keeps: bool) 
     assert report["macs_on"]["relu-only"] == int(np.prod(shape))
     inputs = random_inputs(data)
     np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("shape", [(1, 7, 7, 24), (2, 5, 3, 7), (1, 1, 1, 9)])
+def test_the_largest_of_pixels_stays_on_the_npu(shape: tuple[int, ...], keeps: bool) -> None:
+    x, axes = Told(list(shape), "i8", quant=Quant(0.047, -13)), constant([1, 2], "i32")
+    data = one("REDUCE_MAX", [x, axes], [Told([], "i8", quant=x.quant)], options("Reducer", KeepDims=keeps))
+    executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
+    on_cpu = {row["op"] for row in executable.report("dict")["not_on_preferred"]}
+    assert not on_cpu & {"max_pool2d", "reduce_max"}
+    inputs = random_inputs(data)
+    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])

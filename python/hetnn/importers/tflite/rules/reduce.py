@@ -49,6 +49,16 @@ def _of_integers(call: Call) -> Any:
     axes = sorted(set(call.axes(1, call.rank(0))))
     count = math.prod(static([call.shape(0)[axis] for axis in axes], "a mean of integers"))
     of_x, of_y = call.held_quant(0), call.q()
+    is_of_pixels = (
+        x.dtype == plain_type(call.outputs[0]) == "i8"
+        and axes == [1, 2]
+        and call.rank(0) == 4
+        and 0 < count <= _MOST_PIXELS
+    )
+    if call.name == "REDUCE_MAX" and is_of_pixels:
+        image = call.first(0)
+        size = static(image.shape[2:], "pixels")
+        return _as_told(call, call.create("max_pool2d", [image], kernel=size, stride=size, **of_y))
     if call.name in ("REDUCE_MAX", "REDUCE_MIN"):
         plain = nodes.steps(call, x, 0, plain_type(call.tensor(0)))
         found = reduced(call, _REDUCTIONS[call.name], plain, first)
@@ -60,21 +70,20 @@ def _of_integers(call: Call) -> Any:
         return call.mapped(sums, lambda y: _rounded(call, on(call, "mul", call.cast(y, "f32"), float(factor)), start))
     if not count:
         raise InvalidModel("a mean of nothing")
-    if (
-        x.dtype == plain_type(call.outputs[0]) == "i8"
-        and axes == [1, 2]
-        and call.rank(0) == 4
-        and count <= _MOST_PIXELS
-    ):
-        means = _of_pixels(call, call.first(0), count)
-        if call.option("KeepDims"):
-            return call.placed(means, True)
-        return call.create("reshape", [means], shape=means.shape[:2])
+    if is_of_pixels:
+        return _as_told(call, _of_pixels(call, call.first(0), count))
     multiplier, shift = multiplier_of(of_x["q_scale"][0] / of_y["q_scale"][0])
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     multiplier, shift = (multiplier << bits) // count, shift - bits
     sums = reduced(call, "sum", nodes.centred(call, x, 0), first)
     return call.mapped(sums, lambda y: nodes.result_of(call, nodes.scaled(call, y, multiplier, shift)))
+
+
+def _as_told(call: Call, of_pixels: Any) -> Any:
+    """[N,C,1,1] as the operator has it."""
+    if call.option("KeepDims"):
+        return call.placed(of_pixels, True)
+    return call.create("reshape", [of_pixels], shape=of_pixels.shape[:2])
 
 
 def _of_pixels(call: Call, x: Any, count: int) -> Any:

@@ -43,9 +43,12 @@ $(STAMPS)/torch: $(STAMPS)/venv
 	$(PY) -m pip install -q torch==2.13.0
 	@touch $@
 
-$(STAMPS)/requirements: $(STAMPS)/torch tests/python/requirements.txt tests/python/requirements-no-deps.txt
+LISTS := $(addprefix tests/python/requirements,.txt -no-deps.txt -apart.txt)
+$(STAMPS)/requirements: $(STAMPS)/torch $(LISTS)
 	$(PY) -m pip install -q -r tests/python/requirements.txt
 	$(PY) -m pip install -q --no-deps -r tests/python/requirements-no-deps.txt
+	$(PYTHON) -m venv build/apart
+	build/apart/bin/pip install -q --no-deps -r tests/python/requirements-apart.txt
 	@touch $@
 
 # One build folder serves the installed package and the C++ tests.

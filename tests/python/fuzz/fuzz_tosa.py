@@ -20,16 +20,21 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import tosa_reference_model
-from tosa_converter_for_tflite import TosaConverterOutputFormat, tflite_flatbuffer_to_tosa_mlir
 
-sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+FOLDER = Path(__file__).resolve().parent
+(APART,) = (FOLDER.parents[2] / "build" / "apart").glob("lib/python*/site-packages")  # see requirements-apart.txt
+sys.path.append(str(APART))
+import tosa_reference_model  # noqa: E402
+from tosa_converter_for_tflite import TosaConverterOutputFormat, tflite_flatbuffer_to_tosa_mlir  # noqa: E402
+
+sys.path.remove(str(APART))
+sys.path[:0] = [str(FOLDER.parent)]
 import hetnn  # noqa: E402
 from fuzz import fuzz_tflite_layers as layers  # noqa: E402
 from hetnn.importers import import_model  # noqa: E402
 from importers.tflite_files import Array, one  # noqa: E402
 
-OPTIMIZER = Path(tosa_reference_model.__file__).parents[1] / "bin" / "tosa-opt"
+OPTIMIZER = APART / "bin" / "tosa-opt"
 ALL, BYTES, SIGNED = layers.ALL, layers.BYTES, layers.SIGNED
 # Kinds that TOSA defines as LiteRT does, and the types of each.
 KINDS: dict[str, Sequence[str]] = {

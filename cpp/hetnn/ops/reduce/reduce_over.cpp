@@ -1,5 +1,6 @@
 // reduce_over: a reduction over axes that an input holds.
 #include "hetnn/ops/late.h"
+#include "hetnn/ops/reduce/reduction.h"
 
 namespace hetnn::ops {
 namespace {
@@ -26,8 +27,7 @@ void meaning(const Evaluation& e) {
   } else {
     const OpDef& op = reduction_of(e.call);
     Attrs attrs = {{"axes", std::vector<Dim>(axes.begin(), axes.end())}, {"keepdim", e.call.flag("keepdim")}};
-    // Of narrower integers it would be an end of i64, which they do not have.
-    if (op.find_attr("of_none") && (is_float(x.dtype) || dtype_bytes(x.dtype) == 8)) attrs.emplace("of_none", true);
+    if (op.find_attr("of_none") && has_extreme_of_none(x.dtype)) attrs.emplace("of_none", true);
     evaluate_as(e, op.name, std::move(attrs));
   }
 }

@@ -3,7 +3,16 @@
 
 namespace hetnn::ops {
 
-std::vector<Type> infer_reduction(const Call& call) { return {{call.input(0).dtype, reduced_shape(call)}}; }
+bool has_extreme_of_none(DType dtype) { return is_float(dtype) || dtype_bytes(dtype) == 8; }
+
+std::vector<Type> infer_reduction(const Call& call) {
+  const DType dtype = call.input(0).dtype;
+  if (call.op->find_attr("of_none") && call.flag("of_none") && !has_extreme_of_none(dtype)) {
+    fail(call, text(call.op->name, "_c2"),
+         text("of_none is for floats and integers of 64 bits; got ", to_string(call.input(0)), ". Cast it first."));
+  }
+  return {{dtype, reduced_shape(call)}};
+}
 
 void check_not_empty(const Evaluation& e, const Result& y) {
   if (e.input(0).elems() > 0 || y.elems() == 0) return;

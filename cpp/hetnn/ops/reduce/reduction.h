@@ -24,6 +24,9 @@ struct Reduction {
   bool of_none = false;  // whether an attribute of that name gives no elements a result
 };
 
+/// Whether no elements of that type may have an extreme: integers that are computed in wider ones would get their end.
+bool has_extreme_of_none(DType dtype);
+
 /// The type of the input over fewer axes.
 std::vector<Type> infer_reduction(const Call& call);
 

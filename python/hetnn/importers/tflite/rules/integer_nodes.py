@@ -35,6 +35,18 @@ def scaled(call: Call, value: Any, multiplier: int, shift: int) -> Any:
     return shifted_right(call, high_product(call, value, multiplier), max(-shift, 0))
 
 
+def scaled_once(call: Call, value: Any, multiplier: int, shift: int) -> Any:
+    """Times a multiplier, of which 15 bits count, and a power of two, halves upwards, of which 32 bits are kept."""
+    short, bits = min((multiplier + (1 << 15)) >> 16, 0x7FFF), 15 - shift
+    whole = on(call, "shift_right", on(call, "add", on(call, "mul", value, short), 1 << (bits - 1)), bits)
+    return wrapped(call, whole)
+
+
+def wrapped(call: Call, value: Any) -> Any:
+    """The lowest 32 bits."""
+    return call.cast(call.cast(value, "i32"), "i64")
+
+
 def steps(call: Call, x: Any, index: int, dtype: str = "i64") -> Any:
     """The integers of an input as they are held, without their zero point."""
     return call.cast(call.create("bitcast", [x], to=plain_type(call.tensor(index))), dtype)
@@ -45,10 +57,13 @@ def centred(call: Call, x: Any, index: int) -> Any:
     return on(call, "sub", steps(call, x, index), int(call.held_quant(index)["q_zero"]))
 
 
-def result_of(call: Call, value: Any) -> Any:
-    """Whole numbers as the integers of the result: its zero point is added, and they are saturated."""
+def result_of(call: Call, value: Any, wraps: bool = False) -> Any:
+    """Whole numbers as the integers of the result: its zero point is added, in 32 bits where it `wraps`, and they are
+    saturated.
+    """
     q, dtype = call.q(), plain_type(call.outputs[0])
     limits = np.iinfo(numpy_type(dtype))
     moved = on(call, "add", value, int(q["q_zero"]))
+    moved = wrapped(call, moved) if wraps else moved
     kept = on(call, "minimum", on(call, "maximum", moved, int(limits.min)), int(limits.max))
     return call.create("bitcast", [call.cast(kept, dtype)], to=dtype, **quant_only(q))

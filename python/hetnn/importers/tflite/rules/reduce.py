@@ -27,12 +27,18 @@ _REDUCTIONS = {
 }
 
 
+_MOST_FACTORS = 4096  # that are multiplied one after another
 _MOST_PIXELS = 4096  # kernels of 64 x 64 are what engines take
 
 
 def _takes_integers(call: Call) -> bool:
     known = call.known(1) is not None and are_typed(0)(call)
     same = call.quant(0) == call.result_quant()
+    if known and call.name == "REDUCE_PROD":
+        axes = set(call.axes(1, call.rank(0)))
+        sizes = [size for size in call.shape(0) if isinstance(size, int)]
+        is_fixed = len(sizes) == call.rank(0)
+        return is_fixed and 0 < math.prod(sizes[axis] for axis in axes) <= _MOST_FACTORS
     return known and (call.name in ("MEAN", "SUM") or (call.name in ("REDUCE_MAX", "REDUCE_MIN") and same))
 
 
@@ -44,7 +50,9 @@ def _reduction(call: Call) -> Any:
 
 
 def _of_integers(call: Call) -> Any:
-    """Extremes of the integers; sums and means of them by one factor, each as LiteRT rounds it."""
+    """Extremes of the integers; sums and means of them by one factor, each as LiteRT rounds it; products."""
+    if call.name == "REDUCE_PROD":
+        return _product_of_integers(call)
     x, first = call.in_its_layout(0)
     axes = sorted(set(call.axes(1, call.rank(0))))
     count = math.prod(static([call.shape(0)[axis] for axis in axes], "a mean of integers"))
@@ -77,6 +85,26 @@ def _of_integers(call: Call) -> Any:
     multiplier, shift = (multiplier << bits) // count, shift - bits
     sums = reduced(call, "sum", nodes.centred(call, x, 0), first)
     return call.mapped(sums, lambda y: nodes.result_of(call, nodes.scaled(call, y, multiplier, shift)))
+
+
+def _product_of_integers(call: Call) -> Any:
+    """The factors one after another, each product scaled so that all together are at the result's scale."""
+    rank, shape = call.rank(0), static(call.shape(0), "a product of integers")
+    axes = sorted(set(call.axes(1, rank)))
+    kept = [axis for axis in range(rank) if axis not in axes]
+    count = math.prod(shape[axis] for axis in axes)
+    factors = call.permuted(nodes.centred(call, call[0], 0), [*kept, *axes])
+    factors = call.reshape(factors, [*(shape[axis] for axis in kept), count])
+    of_x, of_y = call.held_quant(0)["q_scale"][0], call.q()["q_scale"][0]
+    multiplier, shift = multiplier_of(of_x * of_y ** (-1 / count))
+    product = None
+    for k in range(count):
+        factor = call.create("slice", [factors], axis=len(kept), start=k, end=k + 1)
+        raw = factor if product is None else call.create("mul", [product, factor])
+        product = factor if product is None else nodes.scaled_once(call, raw, multiplier, shift)
+    y = nodes.result_of(call, nodes.scaled_once(call, product, multiplier, shift), wraps=True)
+    keeps = bool(call.option("KeepDims"))
+    return call.reshape(y, [1 if axis in axes else shape[axis] for axis in range(rank) if keeps or axis in kept])
 
 
 def _as_told(call: Call, of_pixels: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 import hetnn
 from hetnn.importers import import_model
+from hetnn.importers.tflite.fixed_point import quotient
 from importers.tflite_files import Array, Graph, Quant, Told, constant, model_bytes, one, random_inputs, reference
 
 RNG = np.random.default_rng(11)
@@ -167,7 +168,7 @@ def test_pools(name: str, act: int, dtype: str) -> None:
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("axes", [(1, 2), (3,), (1,)])
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("name", ["MEAN", "SUM", "REDUCE_MAX"])
+@pytest.mark.parametrize("name", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_PROD"])
 def test_reductions(name: str, keep: bool, axes: Sequence[int], same: bool) -> None:
     x = x_of(2, 5, 7, 9)
     y = Told([1], "i8", quant=x.quant) if same or name == "REDUCE_MAX" else y_of()
@@ -280,6 +281,21 @@ def test_convolutions_of_unsigned_bytes() -> None:
 @pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
 def test_sums_of_unsigned_bytes(name: str) -> None:
     check(name, [x_of(3, 40, dtype="u8"), x_of(40, dtype="u8")], options(name.capitalize()), [y_of("u8")])
+
+
+@pytest.mark.parametrize("zero", [0, 255])
+def test_quotients_of_unsigned_bytes(zero: int) -> None:
+    """Of a quarter of a step or more; LiteRT shifts smaller ones by more bits than they have."""
+    x, y = Told([30, 40], "u8", quant=Quant(0.1, 100)), Told([1], "u8", quant=Quant(0.05, 90))
+    below = constant(RNG.integers(1, 255, 40), "u8", Quant(0.01, zero))
+    check("DIV", [x, below], options("Div"), [y])
+
+
+def test_small_quotients_are_rounded() -> None:
+    a, b = np.meshgrid(np.arange(-255, 256), [*range(-255, 0), *range(1, 256)])
+    for factor in (0.003, 0.4, 1.0, 7.3):
+        exact = a / b * factor
+        assert np.abs(quotient(a, b, factor) - exact).max() < 0.5 + 1e-6 * np.abs(exact).max()
 
 
 def test_weights_of_4_bits() -> None:

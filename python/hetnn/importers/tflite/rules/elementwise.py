@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.importers.tflite.fixed_point import multiplier_of, scaled
+from hetnn.importers.tflite.fixed_point import multiplier_of, quotient, scaled
 from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only, signed
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
@@ -114,7 +114,9 @@ _COMPARISONS = ("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_
 def _have_sums_of_integers(call: Call) -> bool:
     if call.name in _COMPARISONS:
         return all(is_typed(call.tensor(k)) for k in (0, 1))
-    return call.name in ("ADD", "SUB", "MUL", *_OF_PLAIN_INTEGERS) and are_typed(0, 1)(call)
+    if call.name == "DIV" and call.tensor(0).dtype != "u8":
+        return False
+    return call.name in ("ADD", "DIV", "SUB", "MUL", *_OF_PLAIN_INTEGERS) and are_typed(0, 1)(call)
 
 
 def _is_plain(call: Call) -> bool:
@@ -137,9 +139,24 @@ def _binary(call: Call) -> Any:
         rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
         return call.placed(call.create(_BINARY[call.name], rounded), first)
     q = call.q()
+    if q and call.name == "DIV":
+        return call.placed(call.activated(_quotient_of_bytes(call, operands, q)), first)
     if q and call.name == "MUL" and call.tensor(0).dtype == "i16":
         return call.placed(call.activated(_wide_product(call, operands, q)), first)
     return call.placed(call.activated(call.create(_BINARY[call.name], operands, **q)), first)
+
+
+def _quotient_of_bytes(call: Call, operands: list[Any], q: dict[str, Any]) -> Any:
+    """A table of every two bytes."""
+    of_a, of_b = call.held_quant(0), call.held_quant(1)
+    held = np.arange(-128, 128)
+    a, b = np.meshgrid(held - of_a["q_zero"], held - of_b["q_zero"], indexing="ij")
+    to_a, to_b, to_y = (np.float32(each["q_scale"][0]) for each in (of_a, of_b, q))
+    table = np.clip(quotient(a, b, float(to_a / (to_b * to_y))) + q["q_zero"], -128, 127).astype(np.int8)
+    row, column = (nodes.on(call, "add", nodes.steps(call, x, k), 128) for k, x in enumerate(operands))
+    place = call.create("add", [nodes.on(call, "mul", row, 256), column])
+    found = call.create("gather", [call.constant(table.reshape(-1), "i8"), place], axis=0, from_end=False)
+    return call.create("bitcast", [found], to="i8", **quant_only(q))
 
 
 def _wide_product(call: Call, operands: list[Any], q: dict[str, Any]) -> Any:

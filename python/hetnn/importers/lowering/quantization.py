@@ -28,8 +28,8 @@ def parameters(scale: Any, zero: Any, stored: str, axis: int | None) -> dict[str
         return {"q_scale": [float(scales[0])], "q_zero": int(zeros[0])}
     if axis is None:
         return None
-    listed = [int(z) for z in (zeros[:1] if np.all(zeros == zeros[0]) else zeros)]
-    return {"q_scale": [float(s) for s in scales], "q_zero": listed, "q_axis": axis}
+    listed = (zeros[:1] if np.all(zeros == zeros[0]) else zeros).tolist()
+    return {"q_scale": scales.tolist(), "q_zero": listed, "q_axis": axis}
 
 
 def _fits(x: Any, scale: Any, axis: int | None) -> bool:

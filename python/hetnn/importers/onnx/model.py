@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
 from hetnn.errors import InvalidModel, Unsupported
@@ -111,7 +111,8 @@ def _check_texts(model: onnx.ModelProto) -> None:
         for descriptor, value in message.ListFields():
             kind = descriptor.type
             if kind == _MESSAGE:
-                left.extend([(value, depth + 1)] if hasattr(value, "ListFields") else [(v, depth + 1) for v in value])
+                parts = [value] if isinstance(value, Message) else value
+                left.extend([(part, depth + 1) for part in parts])
             elif kind == _STRING:
                 for text in [value] if isinstance(value, (str, bytes)) else value:
                     if isinstance(text, bytes):  # what protobuf hands out for text that is not UTF-8

@@ -94,13 +94,12 @@ def _dequantize(call: Call) -> Any:
         axis = call.axis(call.attr("axis", 1), len(x.shape))
         scales = scale if scale.dtype in ("f32", "f16", "bf16") else call.cast(scale, "f32")
         return call.cast(dequantized(call, x, scales, zero, axis, block), dtype)
-    along = _along(call, scale, x)
     if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
         typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), call.known(0))
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
-    return call.cast(call.create("mul", [numbers, call.cast(along, "f32")]), dtype)
+    return call.cast(call.create("mul", [numbers, call.cast(_along(call, scale, x), "f32")]), dtype)
 
 
 @rule("MatMulInteger")

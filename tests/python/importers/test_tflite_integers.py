@@ -298,6 +298,12 @@ def test_small_quotients_are_rounded() -> None:
         assert np.abs(quotient(a, b, factor) - exact).max() < 0.5 + 1e-6 * np.abs(exact).max()
 
 
+def test_indices_stand_for_themselves_whatever_a_file_says() -> None:
+    x, told = x_of(3, 40), Quant(0.5, 3)
+    check("GATHER", [x, constant([2, 0, 1, 1], "i32", told)], options("Gather"), [Told([1], "i8", quant=x.quant)])
+    check("GATHER", [Told([3, 40], "f32"), constant([2, 0], "i32", told)], options("Gather"), [Told([1], "f32")])
+
+
 def test_weights_of_4_bits() -> None:
     x, weights = x_of(3, 40), filters((7, 40), 0, "i4")
     check("FULLY_CONNECTED", [x, weights, biases(x, weights)], options("FullyConnected"), [y_of(low=0.01)])

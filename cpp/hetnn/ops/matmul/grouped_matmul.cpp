@@ -1,6 +1,7 @@
 // grouped_matmul: groups of rows, each times a matrix of its own.
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
+#include "hetnn/ops/scatter/elements.h"
 
 namespace hetnn::ops {
 namespace {
@@ -17,7 +18,7 @@ std::vector<Type> infer(const Call& call) {
          text("x must be [M,K] and the weights [E,K,N]; got ", to_string(x.shape), " and ", to_string(w.shape),
               ". Check the dimension they share."));
   }
-  if ((ends.dtype != DType::i64 && ends.dtype != DType::i32) || ends.shape != Shape{w.shape[0]}) {
+  if (!holds_indices(ends) || ends.shape != Shape{w.shape[0]}) {
     fail(call, "grouped_matmul_c3",
          text("ends must be i64 or i32, one for each of the ", w.shape[0], " weights; got ", to_string(ends), "."));
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/scatter/elements.h"
 #include "hetnn/ops/scatter/positions.h"
 
 namespace hetnn::ops {
@@ -10,9 +11,7 @@ namespace {
 // x [A...,S,B...], indices any shape I -> y [A...,I...,B...].
 std::vector<Type> infer(const Call& call) {
   const Type &x = call.input(0), &indices = call.input(1);
-  if (indices.dtype != DType::i64 && indices.dtype != DType::i32) {
-    fail(call, "gather_c1", text("indices must be i64 or i32; got ", dtype_name(indices.dtype), ". Cast them."));
-  }
+  check_indices(call);
   if (x.shape.empty()) fail(call, "gather_c3", "the input has rank 0, so there is no axis to pick from. Reshape it.");
   const auto axis = static_cast<size_t>(axis_of(call, call.integer("axis"), call.input(0).rank()));
   Shape y(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(axis));

@@ -9,11 +9,16 @@
 
 namespace hetnn::ops {
 
-/// Fails with `<op>_c1` unless input 1 holds i64 or i32.
+/// Whether a value may hold indices: integers that stand for themselves.
+inline bool holds_indices(const Type& type) {
+  return (type.dtype == DType::i64 || type.dtype == DType::i32) && !type.quant;
+}
+
+/// Fails with `<op>_c1` unless input 1 does.
 inline void check_indices(const Call& call) {
-  const DType dtype = call.input(1).dtype;
-  if (dtype == DType::i64 || dtype == DType::i32) return;
-  fail(call, text(call.op->name, "_c1"), text("indices must be i64 or i32; got ", dtype_name(dtype), ". Cast them."));
+  const Type& indices = call.input(1);
+  if (holds_indices(indices)) return;
+  fail(call, text(call.op->name, "_c1"), text("indices must be i64 or i32; got ", to_string(indices), ". Cast them."));
 }
 
 /// Elements of x along attribute `axis`; 1 for rank 0.

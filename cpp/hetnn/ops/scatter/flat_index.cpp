@@ -1,5 +1,6 @@
 // flat_index: indices along several axes as one index into all of them.
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/scatter/elements.h"
 #include "hetnn/ops/scatter/positions.h"
 
 namespace hetnn::ops {
@@ -13,7 +14,7 @@ std::vector<Type> infer(const Call& call) {
   }
   const Type& first = call.input(0);
   for (size_t k = 0; k < sizes.size(); ++k) {
-    if (call.input(k) != first || (first.dtype != DType::i64 && first.dtype != DType::i32)) {
+    if (call.input(k) != first || !holds_indices(first)) {
       fail(call, "flat_index_c2",
            text("indices must be i64 or i32, of one type and shape; got ", to_string(first), " and ",
                 to_string(call.input(k)), ". Cast or expand them."));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/scatter/elements.h"
 #include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
@@ -10,7 +11,7 @@ namespace {
 // repeats [S] -> y [count].
 std::vector<Type> infer(const Call& call) {
   const Type& repeats = call.input(0);
-  if ((repeats.dtype != DType::i64 && repeats.dtype != DType::i32) || repeats.rank() != 1) {
+  if (!holds_indices(repeats) || repeats.rank() != 1) {
     fail(call, "repeat_index_c1", text("repeats must be i64 or i32 of rank 1; got ", to_string(repeats), "."));
   }
   return {{repeats.dtype, {call.integer("count")}}};

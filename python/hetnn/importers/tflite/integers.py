@@ -67,9 +67,10 @@ def graph_form(call: Building, value: Any, tensor: Tensor) -> Any:
 
 
 def file_form(call: Building, value: Any, tensor: Tensor, plain: bool = False) -> Any:
-    """A held value in the file's own element type; `plain`: i8 without what it stands for."""
+    """A held value in the file's own element type; `plain`: without what it stands for."""
     if not is_typed(tensor):
-        return value
+        counts = plain and tensor.quant is not None and value.dtype == tensor.dtype == "i32"
+        return call.create("bitcast", [value], to="i32") if counts else value
     if tensor.dtype != "u8":
         return call.create("bitcast", [value], to=tensor.dtype) if plain else value
     return with_sign_turned(call, call.create("bitcast", [value], to="u8"))

@@ -11,6 +11,10 @@ namespace hetnn::npu {
 template <typename T>
 class Intervals {
  public:
+  Intervals() = default;
+  Intervals(const Intervals&) = delete;  // `near_` is of its own pieces
+  Intervals& operator=(const Intervals&) = delete;
+
   using Iterator = typename std::map<int64_t, T>::iterator;
   /// The pieces of [begin, end), which begin and end there: from `first` to before `last`.
   struct Pieces {

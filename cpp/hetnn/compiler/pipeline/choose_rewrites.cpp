@@ -1,10 +1,12 @@
 // Rewrites nodes that accelerators lack, where that makes the whole plan cheaper (or as the options say).
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <future>
 #include <limits>
 #include <optional>
 
+#include "hetnn/base/interrupt.h"
 #include "hetnn/compiler/pipeline.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/passes/legalize.h"
@@ -45,6 +47,32 @@ Plan best_plan(const Draft& draft, const ir::Graph& graph) {
   }
 }
 
+// The plan of the model as it is written, found beside other work, which ends where nobody waits for it any more.
+class PlanBeside {
+ public:
+  explicit PlanBeside(const Draft& draft)
+      : found_(std::async(std::launch::async, [this, &draft] {
+          struct GivenUp {};
+          const InterruptScope scope([this] {
+            if (given_up_) throw GivenUp();
+          });
+          return best_plan(draft, draft.canonical);
+        })) {}
+  ~PlanBeside() { given_up_ = true; }
+  PlanBeside(const PlanBeside&) = delete;
+  PlanBeside& operator=(const PlanBeside&) = delete;
+
+  /// Into `plan`, the first time.
+  const Plan& put_into(Plan& plan) {
+    if (found_.valid()) plan = found_.get();
+    return plan;
+  }
+
+ private:
+  std::atomic<bool> given_up_ = false;
+  std::future<Plan> found_;  // whose end waits for the other thread
+};
+
 // Infinite where there is none, which a rewriting may mend.
 double cost_us(const Plan& plan) { return plan ? plan->result.cost_us : std::numeric_limits<double>::infinity(); }
 
@@ -69,12 +97,8 @@ void choose_rewrites(Draft& draft) {
   if (draft.target.devices.size() > 1 && draft.options.rewrite != passes::RewriteMode::off) {
     draft.kept_as_written = pinned_to_general(draft);
     keep_sizes_from_values(draft.graph, draft.kept_as_written);
-    // Beside the first plan with rewrites.
-    std::future<Plan> found = std::async(std::launch::async, [&draft] { return best_plan(draft, draft.canonical); });
-    const auto as_written = [&]() -> const Plan& {
-      if (found.valid()) draft.as_written = found.get();
-      return draft.as_written;
-    };
+    PlanBeside beside(draft);
+    const auto as_written = [&]() -> const Plan& { return beside.put_into(draft.as_written); };
     passes::ChosenRewrites chosen = passes::choose_rewrites(
         draft.graph, passes::accelerators(draft.target, draft.graph.hints()), draft.options.rewrite,
         [&] { return cost_us(as_written()); },

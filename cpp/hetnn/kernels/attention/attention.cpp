@@ -15,7 +15,7 @@ namespace hetnn::kernels {
 namespace {
 
 // Query rows whose scores are held at once.
-constexpr int64_t kQueryBlock = 32;
+constexpr int64_t kQueryBlock = 28;
 
 int64_t aligned_elems(int64_t elems) { return (elems + 15) / 16 * 16; }
 
@@ -95,14 +95,18 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
   return g;
 }
 
-/// count rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >= 16 k apart.
-void multiply(const MicroTable& micro, const std::byte* const* rows, int64_t count, int64_t k, const float* panels,
+/// count <= kQueryBlock rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >=
+/// 16 k apart.
+void multiply(const MicroTable& micro, const float* x, int64_t ld_x, int64_t count, int64_t k, const float* panels,
               int64_t panel_elems, int64_t cols, float* out, int64_t ld_out) {
+  const std::byte* rows[kQueryBlock];
+  for (int64_t r = 0; r < count; ++r) rows[r] = reinterpret_cast<const std::byte*>(x + r * ld_x);
   alignas(64) float sums[kMaxTileElems];
   MicroTile tile(sums);
   tile.taps = 1;
   tile.k = k;
   tile.rows_stride = count;
+  tile.even_bytes = ld_x * 4;
   tile.panel_stride = panel_elems;
   tile.ld_out = ld_out;
   for (int64_t col = 0; col < cols;) {
@@ -161,21 +165,19 @@ class Attention final : public Kernel {
       const int64_t count = std::min(kQueryBlock, g_.q.length - begin);
       // A causal block reads no key behind its last row.
       const int64_t length = g_.causal ? std::min(g_.k.length, begin + count) : g_.k.length;
-      const std::byte* table[kQueryBlock];
       const float* q_rows = q + g_.q.offset + b * g_.q.batch + h * g_.q.head + begin * g_.q.row;
-      for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(q_rows + r * g_.q.row);
-      multiply(*micro_, table, count, g_.dim, keys, g_.dim * kPanel, length, scores, score_pitch());
+      multiply(*micro_, q_rows, g_.q.row, count, g_.dim, keys, g_.dim * kPanel, length, scores, score_pitch());
       for (int64_t r = 0; r < count; ++r) {
         float* row = scores + r * score_pitch();
         const int64_t visible = g_.causal ? std::min(length, begin + r + 1) : length;
         if (g_.mask) read_mask(inputs[3], b, h, begin + r, visible, mask);
         rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr);
         std::fill(row + visible, row + length, 0.0f);
-        table[r] = reinterpret_cast<const std::byte*>(row);
       }
       float* out = y + g_.y.batch * b + g_.y.head * h + begin * g_.y.row;
       // The values' panels are as deep as there are keys, even where a causal block uses only the first `length`.
-      multiply(*micro_, table, count, length, values, g_.k.length * kPanel, g_.value_dim, out, g_.y.row);
+      multiply(*micro_, scores, score_pitch(), count, length, values, g_.k.length * kPanel, g_.value_dim, out,
+               g_.y.row);
     }
   }
 

@@ -71,6 +71,7 @@ class GatedRows final : public RowSource {
     }
     for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(room_ + r * g_.channels);
   }
+  int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const override { return g_.channels * 4; }
 
  private:
   const GatedShape& g_;

@@ -67,6 +67,15 @@ class WindowRows final : public RowSource {
     }
   }
 
+  // Of one row of the image, their windows inside it.
+  int64_t even_bytes(int64_t first, int64_t count) const override {
+    const int64_t oy = first / g_.out_width % g_.out_height, ox = first % g_.out_width, last = ox + count - 1;
+    const int64_t iy = g_.rows.begin(oy);
+    const bool inside = last < g_.out_width && iy >= 0 && iy + g_.rows.reach() <= g_.height &&
+                        g_.columns.begin(ox) >= 0 && g_.columns.begin(last) + g_.columns.reach() <= g_.width;
+    return inside ? g_.columns.stride * pitch_ : 0;
+  }
+
  private:
   const WindowGeometry& g_;
   const std::byte* x_;
@@ -205,6 +214,11 @@ class FewChannelsConv final : public Kernel {
         ++n;
       }
     }
+    int64_t even_bytes(int64_t first, int64_t count) const override {
+      const WindowGeometry& g = conv_.g_;
+      const bool one_row = first % g.out_width + count <= g.out_width;
+      return one_row ? g.columns.stride * g.channels * static_cast<int64_t>(sizeof(Element)) : 0;
+    }
 
    private:
     const FewChannelsConv& conv_;
@@ -234,6 +248,13 @@ class FewChannelsConv final : public Kernel {
     const int64_t plane = g_.height * g_.width;
     if (plain_ && sizeof(Element) == 1 && std::endian::native == std::endian::little && g_.channels == 3) {
       interleave_three(x + n * 3 * plane + y * g_.width, plane, count, to);
+    } else if (plain_ && g_.channels == 3) {
+      const Element* from = x + n * 3 * plane + y * g_.width;
+      for (int64_t i = 0; i < count; ++i) {
+        to[3 * i] = from[i];
+        to[3 * i + 1] = from[plane + i];
+        to[3 * i + 2] = from[2 * plane + i];
+      }
     } else if (plain_) {
       for (int64_t c = 0; c < g_.channels; ++c) {
         const Element* from = x + (n * g_.channels + c) * plane + y * g_.width;

@@ -143,6 +143,7 @@ class WinogradConv final : public Kernel {
     part.taps = 1;
     part.k = g_.channels;
     part.rows_stride = rows;
+    part.even_bytes = in_stride_ * 4;
     part.panel_stride = panel_elems;
     part.ld_out = out_stride_;
     for (int64_t unit = share.begin; unit < share.end; ++unit) {
@@ -158,13 +159,15 @@ class WinogradConv final : public Kernel {
       const bool more = unit + 1 < share.end;
       const float* next = more ? panels_of(unit + 1) : part.panel;
       float* out = products(scratch) + point * out_point() + first_panel * kPanel;
+      // Each tile fetches its part of the next panels.
+      const int64_t fetch_step = std::min(kPanel, ceil_div(kPanel * width, tiles));
       for (int64_t i = 0; i < tiles; ++i) {
         const int64_t begin = rows * i / tiles, end = rows * (i + 1) / tiles;
-        const bool fetch = more && i < width;
         part.rows = table + begin;
         part.out = out + begin * out_stride_;
-        part.prefetch = fetch ? next + i * panel_elems : part.panel;
-        part.prefetch_step = fetch ? kPanel : 0;
+        const bool fetch = more && i * fetch_step < width * kPanel;
+        part.prefetch = next + (fetch ? i * fetch_step * g_.channels : 0);
+        part.prefetch_step_bytes = fetch ? fetch_step * 4 : 0;
         micro_->run[width][end - begin](part);
       }
     }

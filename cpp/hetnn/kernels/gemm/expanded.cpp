@@ -11,9 +11,10 @@ void ExpandedProduct::multiply(const ExpandedRun& run, Share rows, int64_t panel
   MicroTile tile(sums);
   tile.rows = table;
   tile.rows_stride = kMaxTileRows;
+  tile.even_bytes = k_ * 4;
   tile.taps = 1;
   tile.k = k.end - k.begin;
-  tile.panel = tile.prefetch = reals;
+  tile.prefetch = tile.panel = reals;
   tile.panel_stride = chunk_ * kPanel;
   tile.ld_addend = tile.ld_out = cols_;
   tile.cols = std::min(cols_ - col, wide * kPanel);

@@ -190,8 +190,8 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     tile.rows_stride = place.rows_stride;
     tile.row_offset = place.row_offset_bytes;
     tile.panel = run.packed + place.panel * panel_bytes;
-    tile.prefetch = place.fetched < 0 ? tile.panel : run.packed + place.fetched * panel_bytes;
-    tile.prefetch_step = place.fetched < 0 ? 0 : kPanel * 4;
+    tile.prefetch = run.packed + place.fetch_begin_bytes;
+    tile.prefetch_step = place.fetch_step_bytes;
     const int64_t column = place.panel * kPanel;
     finish.bias = run.bias == nullptr ? nullptr : run.bias + column;
     finish.column_sums = column_sums + column;

@@ -93,10 +93,22 @@ struct Brains {  // [16][2]: halves of a word of 32 bits, as instructions on suc
   }
 };
 
+// So many rows have a pointer each in a register. Of more, the pointers are read again for every step, unless the rows
+// are evenly spaced, so that three pointers and two distances stand for all.
+constexpr int kPointedRows = HWY_TARGET == HWY_AVX3 ? 4 : kMaxTileRows;
+
+// Row r's element, of three pointers five rows apart.
+HWY_INLINE float RowOf(int r, const std::byte* rows0, const std::byte* rows5, const std::byte* rows10, int64_t one,
+                       int64_t three) {
+  const std::byte* const from = r < 5 ? rows0 : r < 10 ? rows5 : rows10;
+  const int step = r % 5;
+  return *reinterpret_cast<const float*>(from + (step == 3 ? three : step * one));
+}
+
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
 // full. Every kParts-th step of k has a sum of its own.
-template <typename Weights, int kRows, int kPanels, int kParts = 1>
-void Micro(const MicroTile& t) {
+template <typename Weights, int kRows, int kPanels, int kParts, bool kEven>
+HWY_INLINE void MicroOf(const MicroTile& t) {
   constexpr int kVectors = kPanels * kVectorsPerPanel, kSteps = Weights::kSteps;
   static_assert(kParts == 1 || kParts % kSteps == 0);
   const DF d;
@@ -129,7 +141,7 @@ void Micro(const MicroTile& t) {
   float* HWY_RESTRICT sums = t.sums;
   bool has_sums = false;
   const float* HWY_RESTRICT b = t.panel;
-  const float* prefetch = t.prefetch;
+  const auto* prefetch = static_cast<const std::byte*>(t.prefetch);
   const int64_t panel_stride = t.panel_stride;
   int64_t steps = 0;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
@@ -164,6 +176,30 @@ void Micro(const MicroTile& t) {
           b += kParts / kSteps * kPanel;
         }
       }
+      if constexpr (kEven) {
+        const int64_t one = t.even_bytes, three = 3 * one;
+        const auto* rows0 = reinterpret_cast<const std::byte*>(a[0] + k);
+        const auto *rows5 = rows0 + 5 * one, *rows10 = rows5 + 5 * one;
+        for (; k < end; ++k) {
+          VF w[kVectors];
+          HETNN_UNROLL
+          for (int v = 0; v < kVectors; ++v) w[v] = weights(0, v);
+          HETNN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const VF x = hn::Set(d, RowOf(r, rows0, rows5, rows10, one, three));
+            HETNN_UNROLL
+            for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
+          }
+          rows0 += sizeof(float);
+          rows5 += sizeof(float);
+          rows10 += sizeof(float);
+          // Else the compiler makes a pointer for each row of them.
+          asm("" : "+r"(rows0), "+r"(rows5), "+r"(rows10));
+          b += kPanel;
+          __builtin_prefetch(prefetch, 0, 2);
+          prefetch += t.prefetch_step_bytes;
+        }
+      }
       const auto multiply = [&](int s) HWY_ATTR {
         if constexpr (kRows == 1) {  // nothing reads a weight again that would be worth a register
           const VF x = hn::Set(d, a[0][k + s]);
@@ -186,7 +222,7 @@ void Micro(const MicroTile& t) {
         for (int s = 0; s < kSteps; ++s) multiply(s);
         b += kPanel;
         __builtin_prefetch(prefetch, 0, 2);
-        prefetch += t.prefetch_step;
+        prefetch += t.prefetch_step_bytes;
       }
       if (kSteps > 1 && k < end) {
         multiply(0);
@@ -231,6 +267,14 @@ void Micro(const MicroTile& t) {
     for (int r = 0; r < kRows; ++r)
       hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, t.out + v * kLanes + r * t.ld_out);
   }
+}
+
+template <typename Weights, int kRows, int kPanels, int kParts = 1>
+void Micro(const MicroTile& t) {
+  if constexpr (Weights::kSteps == 1 && kRows > kPointedRows) {
+    if (t.even_bytes != 0) return MicroOf<Weights, kRows, kPanels, kParts, true>(t);
+  }
+  MicroOf<Weights, kRows, kPanels, kParts, false>(t);
 }
 
 template <typename Weights, int kPanels, int... kRow>

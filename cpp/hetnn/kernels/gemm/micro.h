@@ -22,6 +22,7 @@ struct MicroTile {
   bool has_sums = false;                   // sums under way, [rows][panels * 16], that belong to the result
   const std::byte* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
   int64_t rows_stride = 0;
+  int64_t even_bytes = 0;  // from each row to the next, of every tap; 0 where they are not evenly spaced
   int64_t row_offset = 0;  // elements added to every row pointer (channel group)
   int64_t taps = 0;
   int64_t k = 0;
@@ -36,8 +37,8 @@ struct MicroTile {
   int64_t cols = 0;                                    // columns written: (panels - 1) * 16 < cols <= panels * 16
   float lo = -std::numeric_limits<float>::infinity();  // clamp at the end
   float hi = std::numeric_limits<float>::infinity();
-  const float* prefetch = nullptr;  // one cache line is touched per step of k, prefetch_step elements apart
-  int64_t prefetch_step = 0;
+  const void* prefetch = nullptr;  // one byte is touched per step of k, prefetch_step_bytes apart
+  int64_t prefetch_step_bytes = 0;
 };
 
 using MicroFunction = void (*)(const MicroTile&);

@@ -41,14 +41,15 @@ MicroTile PanelProduct::tile_of(const PanelRun& run, float* sums) const {
 void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTile& tile) const {
   tile.rows = place.rows;
   tile.rows_stride = place.rows_stride;
+  tile.even_bytes = place.even_bytes;
   tile.row_offset = place.row_offset_bytes / 4;
   tile.cols = place.cols;
   tile.panel = run.panels + place.panel * tile.panel_stride;
   tile.bias = run.bias == nullptr ? nullptr : run.bias + place.col;
   tile.out = run.out + place.row * run.ld_out + place.col;
   tile.addend = run.addend == nullptr ? nullptr : run.addend + place.row * run.ld_addend + place.col;
-  tile.prefetch = place.fetched < 0 ? tile.panel : run.panels + place.fetched * tile.panel_stride;
-  tile.prefetch_step = place.fetched < 0 ? 0 : kPanel;
+  tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
+  tile.prefetch_step_bytes = place.fetch_step_bytes;
   (lone_ ? micro_->run_lone[place.panels] : micro_->run[place.panels][place.count])(tile);
   if (!epilogue_.empty())
     epilogue_.apply(tile.out, run.ld_out, place.count, place.cols, run.first_row + place.row, place.col, run.inputs);

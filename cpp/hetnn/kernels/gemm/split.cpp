@@ -9,6 +9,7 @@ namespace {
 constexpr int64_t kTableEntries = 8192;
 constexpr int64_t kRowBlock_bytes = 768 << 10;
 constexpr int64_t kRowBlockMax = 1024;
+constexpr int64_t kKeptWeights_bytes = 384 << 10;
 
 // Bytes that one thread packs before it asks for more.
 constexpr int64_t kPackedAtOnce_bytes = 1 << 19;
@@ -18,7 +19,10 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 }  // namespace
 
 PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, int tile_panels)
-    : shape_(shape), tile_panels_(tile_panels), tile_rows_(max_rows[static_cast<size_t>(tile_panels)]) {
+    : shape_(shape),
+      panel_bytes_(shape.panel_bytes()),
+      tile_panels_(tile_panels),
+      tile_rows_(max_rows[static_cast<size_t>(tile_panels)]) {
   const int64_t panels = shape_.panels_per_group();
   const int rest = static_cast<int>(panels % tile_panels_);
   last_panels_.push_back(0);
@@ -32,6 +36,9 @@ PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, i
   const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * shape_.elem_bytes);
   const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
+  // Weights that stay in the second level are read again for every tile's rows, so that whole rows are written at once.
+  if (shape_.groups == 1 && shape_.packed_bytes() <= kKeptWeights_bytes && panels > tile_panels_)
+    row_block_ = tile_rows_;
   const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
   scratch_bytes_per_thread_ = ceil_div(entries * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
 }

@@ -24,6 +24,8 @@ class RowSource {
   virtual ~RowSource() = default;
   /// table[tap * stride + r] = the k elements of row first + r for that tap, 0 <= r < count.
   virtual void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const = 0;
+  /// Bytes from each of these rows to the next, of every tap; 0 where they are not evenly spaced.
+  virtual int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const { return 0; }
 };
 
 /// Rows `ld_bytes` apart, one tap.
@@ -33,6 +35,7 @@ class DenseRows final : public RowSource {
   void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
     for (int64_t r = 0; r < count; ++r) table[r] = base_ + (first + r) * ld_bytes_;
   }
+  int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const override { return ld_bytes_; }
 
  private:
   const std::byte* base_;
@@ -86,13 +89,15 @@ void pack_panels(const PanelShape& shape, Share panels, const Element* weight, c
 struct TilePlace {
   const std::byte* const* rows;  // [tap * rows_stride + r]
   int64_t rows_stride;
+  int64_t even_bytes;        // from each row to the next, 0 where they are not evenly spaced
   int64_t row_offset_bytes;  // of the group's elements in a row
   int64_t row;               // the first, of the product
   int64_t count;             // of rows
   int64_t panel;             // the first, counted over all groups
   int panels;
-  int64_t col, cols;  // the first column of the output, and how many are written
-  int64_t fetched;    // the panel to bring near meanwhile, -1 for none
+  int64_t col, cols;          // the first column of the output, and how many are written
+  int64_t fetch_begin_bytes;  // where in the packed panels those begin that are to be brought near meanwhile,
+  int64_t fetch_step_bytes;   // and how far a step of k goes in them; 0 for none
 };
 
 class PanelSplit {
@@ -136,15 +141,18 @@ class PanelSplit {
         const Strip now = following;
         const bool is_last = number + 1 == strips.end;
         if (!is_last) following = strip(number + 1);
+        // The next panels are fetched while this strip's tiles run, by each its part of them.
+        const int64_t line_bytes = kPanel * 4;
+        const int64_t fetch_step = is_last ? 0 : std::min(line_bytes, parts_of(line_bytes * now.panels, tiles));
         int64_t begin = 0, left = 0;
         for (int64_t i = 0; i < tiles; ++i) {
           left += over;
           const int64_t count = size + (left >= tiles ? 1 : 0);
           if (left >= tiles) left -= tiles;
-          // The next panels are fetched while the first tiles run, one panel a tile.
-          const bool fetch = !is_last && i < now.panels;
+          const bool fetch = fetch_step != 0 && i * fetch_step < line_bytes * now.panels;
           tile(TilePlace{.rows = table + begin,
                          .rows_stride = block_rows,
+                         .even_bytes = source.even_bytes(block_begin + begin, count),
                          .row_offset_bytes = now.row_offset_bytes,
                          .row = block_begin + begin,
                          .count = count,
@@ -152,7 +160,8 @@ class PanelSplit {
                          .panels = static_cast<int>(now.panels),
                          .col = now.col,
                          .cols = now.cols,
-                         .fetched = fetch ? following.panel + i : -1});
+                         .fetch_begin_bytes = fetch ? fetch_begin_of(following, i * fetch_step) : 0,
+                         .fetch_step_bytes = fetch ? fetch_step : 0});
           begin += count;
         }
       }
@@ -175,6 +184,10 @@ class PanelSplit {
     return share_of(strips(), thread / grid.row_parts, grid.col_parts);
   }
   Strip strip(int64_t number) const;
+  // Where a tile begins to fetch that strip, of whose every panel's line other tiles have fetched so many bytes.
+  int64_t fetch_begin_of(const Strip& strip, int64_t fetched_bytes) const {
+    return strip.panel * panel_bytes_ + fetched_bytes * (panel_bytes_ / (kPanel * 4));
+  }
   // Of most products there is one part each, and divisions take longer than the smallest products.
   static int64_t parts_of(int64_t total, int64_t most) {
     return total <= most ? (total > 0 ? 1 : 0) : (total + most - 1) / most;
@@ -184,6 +197,7 @@ class PanelSplit {
   }
 
   PanelShape shape_;
+  int64_t panel_bytes_ = 0;
   int tile_panels_ = 1;
   int tile_rows_ = 1;
   int64_t row_block_ = 1;

@@ -35,6 +35,47 @@ def scaled(call: Call, value: Any, multiplier: int, shift: int) -> Any:
     return shifted_right(call, high_product(call, value, multiplier), max(-shift, 0))
 
 
+_QUARTERS = 15  # by which 32 bits are brought to 29
+
+
+def quarters(call: Call, value: Any, axis: int) -> Any:
+    """How many of 2, 8, 32 and so on are not above a value of 31 bits, whose size along an axis is 1."""
+    shape = [_QUARTERS if k == axis else 1 for k in range(len(value.shape))]
+    bounds = call.constant(np.array([2 << 2 * k for k in range(_QUARTERS)]).reshape(shape), value.dtype)
+    reached = call.create("ge", [value, bounds])
+    return call.create("sum", [call.cast(reached, value.dtype)], axes=[axis], keepdim=True)
+
+
+def listed(call: Call, numbers: list[int], places: Any) -> Any:
+    """The number that stands at each place."""
+    return call.create("gather", [call.constant(np.array(numbers), "i64"), places], axis=0, from_end=False)
+
+
+def inverse_root(call: Call, value: Any, count: Any) -> Any:
+    """1 / sqrt(value) as a multiplier with 31 bits behind the point, and `max(count - 3, 0)` more: `quarters`'s count.
+
+    Five of Newton's steps from 1 on, of a number in [1/4, 1), each with 3 bits before the point; times sqrt(1/2).
+    """
+    fours = [1 << 2 * (_QUARTERS - k) for k in range(_QUARTERS + 1)]
+    whole = on(call, "shift_right", on(call, "mul", value, listed(call, fours, count)), 3)
+    half, x = shifted_right(call, whole, 1), call.constant(1 << 28, "i64")
+    for _ in range(5):
+        cube = on(call, "mul", high_product(call, high_product(call, x, x), x), 1 << 6)
+        less = high_product(call, half, cube)
+        x = on(call, "mul", on(call, "sub", high_product(call, x, call.constant(3 << 27, "i64")), less), 1 << 3)
+    root = high_product(call, x, call.constant(1518500250, "i64"))
+    root = on(call, "mul", root, listed(call, [1 << max(3 - k, 0) for k in range(_QUARTERS + 1)], count))
+    none = call.create("eq", [count, call.constant(0, "i64")])
+    return call.create("where", [none, call.constant((1 << 31) - 1, "i64"), root])
+
+
+def shifted_by(call: Call, value: Any, bits: list[int], places: Any) -> Any:
+    """As `shifted_right`, by the number of bits that stands at each place."""
+    sign = on(call, "shift_right", value, 63)
+    moved = on(call, "add", on(call, "mul", value, 2), listed(call, [1 << k for k in bits], places))
+    return on(call, "shift_right", on(call, "add", moved, sign), listed(call, [k + 1 for k in bits], places))
+
+
 def scaled_once(call: Call, value: Any, multiplier: int, shift: int) -> Any:
     """Times a multiplier, of which 15 bits count, and a power of two, halves upwards, of which 32 bits are kept."""
     short, bits = min((multiplier + (1 << 15)) >> 16, 0x7FFF), 15 - shift

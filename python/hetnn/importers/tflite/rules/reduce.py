@@ -10,7 +10,7 @@ import numpy as np
 from hetnn.errors import InvalidModel
 from hetnn.importers.tflite.fixed_point import multiplier_of
 from hetnn.importers.tflite.held import TO_LAST
-from hetnn.importers.tflite.integers import plain_type, quant_only
+from hetnn.importers.tflite.integers import plain_type, quant_only, typed_attributes
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, are_typed, rule, static
 from hetnn.importers.tflite.rules.integer_nodes import on
@@ -155,14 +155,37 @@ def _log_softmax(call: Call) -> Any:
     return call.create("log_softmax", [call[0]], axis=-1)
 
 
-@rule("L2_NORMALIZATION")
+def _is_of_unit_steps(call: Call) -> bool:
+    """Whether the result is in steps of 1 / 128 around 0, as LiteRT demands."""
+    if not are_typed(0)(call) or call.tensor(0).dtype not in ("i8", "u8"):
+        return False
+    to = typed_attributes(call.outputs[0].quant, call.outputs[0].dtype)
+    return call.outputs[0].dtype == call.tensor(0).dtype and to["q_scale"] == [2**-7] and to["q_zero"] == 0
+
+
+@rule("L2_NORMALIZATION", integers=_is_of_unit_steps)
 def _l2_normalization(call: Call) -> Any:
     """Divided by the root of the sum of squares along the last axis, which is at least 1e-6."""
     x, first = call.in_its_layout(0)
+    axis = axis_in(call.rank(0) - 1, first)
+    if call.typed:
+        return call.placed(_unit_of_integers(call, nodes.centred(call, x, 0), axis), first)
     squares = call.create("mul", [x, x])
-    total = call.create("sum", [squares], axes=[axis_in(call.rank(0) - 1, first)], keepdim=True)
+    total = call.create("sum", [squares], axes=[axis], keepdim=True)
     length = call.create("maximum", [call.create("sqrt", [total]), call.like(1e-6, x)])
     return call.placed(call.activated(call.create("div", [x, length])), first)
+
+
+def _unit_of_integers(call: Call, x: Any, axis: int) -> Any:
+    """x by the root of its squares' sum, a multiplier and a shift: rounded twice; of i8 once, where room is left."""
+    total = call.create("sum", [call.create("mul", [x, x])], axes=[axis], keepdim=True)
+    count = nodes.quarters(call, total, axis)
+    bits = [max(k - 3, 0) for k in range(16)]
+    before = [7 if call.tensor(0).dtype == "u8" else max(7 - k, 0) for k in bits]
+    raised = on(call, "mul", x, nodes.listed(call, [1 << k for k in before], count))
+    product = nodes.high_product(call, raised, nodes.inverse_root(call, total, count))
+    after = [k + b - 7 for k, b in zip(bits, before, strict=True)]
+    return nodes.result_of(call, nodes.shifted_by(call, product, after, count))
 
 
 @rule("LOCAL_RESPONSE_NORMALIZATION")

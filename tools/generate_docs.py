@@ -111,11 +111,13 @@ they give, which is checked when it runs. Weights may lie in files of the model'
 them dense; a sparse input is given dense. Functions of a model are opened, and so is an `If` whose condition is known;
 of another, both branches are computed and one is chosen, or only the one that is taken where a branch takes long
 (layers, loops) or may refuse values or sizes (picks by indices, divides integers, reshapes). Branches may give values
-unlike in rank: all that follows is done for both sides until they are alike, which they must be where they leave the
-model or a loop's round. `Loop`, `Scan` and sequences are unrolled where the number of rounds and the lengths are
-known. What a loop repeats, or one branch computes, is a program of its own, planned, placed and saved as the model is.
-Names of inputs, outputs, nodes and sizes are the file's own. Sizes of -1 or `?` are open, each one its own. Nodes may
-stand in any order that has no circle. An attribute that says something and that hetnn does not read is refused by name.
+unlike in rank: all that follows is done for both sides until they are alike, which they must be where they leave a
+loop's round; an output of the model has the rank that a run says. `CastMap` and `DictVectorizer` are not taken: they
+read maps, and inputs are tensors, sequences of them or optional. `Loop`, `Scan` and sequences are unrolled where the
+number of rounds and the lengths are known. What a loop repeats, or one branch computes, is a program of its own,
+planned, placed and saved as the model is. Names of inputs, outputs, nodes and sizes are the file's own. Sizes of -1 or
+`?` are open, each one its own. Nodes may stand in any order that has no circle. An attribute that says something and
+that hetnn does not read is refused by name.
 ONNX Runtime's searches (`GreedySearch`, `BeamSearch`, `Sampling`, `WhisperBeamSearch`) run their decoder in a loop and
 find ONNX Runtime's words, by its own generator where a seed is given. What it leaves of its memory behind the last word
 is padding here. Not read are timestamps of Whisper (`logits_processor`), `cross_qk`, `presence_penalty`, and caches

@@ -2,6 +2,7 @@
 
 A tree is JSON: `{"value": k}` is port k, `{"size": k}` the number that port k holds, `{"fixed": x}` what the model was
 exported with (a number, a text, a truth or null), `{"complex": [j, k]}` complex numbers, whose parts two ports hold;
+`{"shaped": [tree, k]}` an array of any rank, as such a list of one;
 `{"sequence": [tree, k]}` a list of arrays, whose elements the tree holds one array after another, and port k a row of
 their rank and sizes each; `{"text": [j, k]}` an array of texts, with UTF-8 in port j and their spans in it in k (begin
 times 2^32, plus length); `{"optional": [k, tree]}` what the tree holds where the truth in port k says so, else None;
@@ -171,6 +172,9 @@ class Signature:
         if kind == "sequence":
             elements = self._maker(what[0])
             return lambda outputs: _cut(elements(outputs), outputs[what[1]])
+        if kind == "shaped":
+            elements = self._maker(what[0])
+            return lambda outputs: _only(_cut(elements(outputs), outputs[what[1]]))
         if kind == "text":
             return lambda outputs: decoded(outputs[what[0]], outputs[what[1]])
         if kind == "optional":
@@ -235,6 +239,13 @@ def _cut(elements: Any, rows: Any) -> list[Any]:
         arrays.append(elements[at:end].reshape(shape))
         at = end
     return arrays
+
+
+def _only(arrays: list[Any]) -> Any:
+    """The one array. InvalidModel where there are none or several."""
+    if len(arrays) != 1:
+        raise InvalidModel(f"the model gives {len(arrays)} shapes of one array.")
+    return arrays[0]
 
 
 def _write(to: Any, value: Any) -> None:

@@ -17,6 +17,7 @@ enum Kind : uint8_t {
   kSize,
   kComplex,
   kSequence,
+  kShaped,
   kText,
   kOptional,
   kRows,
@@ -55,17 +56,17 @@ class Checker {
 
  private:
   void tree(const At& at, bool input) {
-    static constexpr std::string_view kinds[kKinds] = {"value",    "size",   "complex", "sequence", "text",
-                                                       "optional", "rows",   "fixed",   "tuple",    "list",
-                                                       "dict",     "record", "fields"};
+    static constexpr std::string_view kinds[kKinds] = {"value", "size",     "complex", "sequence", "shaped",
+                                                       "text",  "optional", "rows",    "fixed",    "tuple",
+                                                       "list",  "dict",     "record",  "fields"};
     std::array<const Json*, kKinds> found{};
     at.find(kinds, found);
     const size_t kind =
         static_cast<size_t>(std::ranges::find_if(found, [](auto* each) { return each; }) - found.begin());
     if (at.json.size() != (kind == kRecord ? 2 : 1) || kind == kFields || (kind == kRecord && !found[kFields]))
       at.wrong(
-          "one of value, size, complex, sequence, text, optional, rows, fixed, tuple, list and dict, or record with "
-          "fields");
+          "one of value, size, complex, sequence, shaped, text, optional, rows, fixed, tuple, list and dict, or record "
+          "with fields");
     const At inner = at.child(kinds[kind], *found[kind]);
     std::set<std::string> keys;
     switch (kind) {
@@ -77,6 +78,9 @@ class Checker {
         if (!inner.json.is_array() || inner.json.size() != 2) inner.wrong("the ports of two parts");
         inner.each_item([&](const At& item) { port(item, input, false); });
         break;
+      case kShaped:
+        if (input) inner.fail("stands among the inputs; only outputs are shaped");
+        [[fallthrough]];
       case kSequence:
         if (!inner.json.is_array() || inner.json.size() != 2)
           inner.wrong("a tree of the elements, and a port of shapes");

@@ -102,6 +102,12 @@ def test_weights_lie_in_files_of_the_models_folder(tmp_path: Path) -> None:
         ("short.bin", 12, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
         ("short.bin", 4, "'w' of 12 bytes lies at 4 to 8 of a file of 8 bytes"),
         ("short.bin", "1e3", "'w' cannot be read: invalid literal"),
+        ("short.bin", 0, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
+        ("w" * 5000, 12, "'w' lies in 'www.*', which must be a file in the model's folder"),
+        ("circle.bin", 12, "'w' lies in 'circle.bin', which must be a file in the model's folder"),
+        ("w\0.bin", 12, "which must be a file in the model's folder"),
+        ("", 12, "'w' lies in '', which must be a file"),
+        (".", 12, r"'w' lies in '\.', which must be a file"),
     ],
 )
 def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int | str, message: str) -> None:
@@ -110,9 +116,44 @@ def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int |
     for file in (tmp_path / "w.bin", folder / "short.bin"):
         np.arange(2, dtype=np.float32).tofile(file)
     (folder / "link.bin").symlink_to(tmp_path / "w.bin")
+    (folder / "circle.bin").symlink_to(folder / "circle.bin")
     onnx.save(outside_model(location, length), folder / "m.onnx")
     with pytest.raises(hetnn.InvalidModel, match=message):
         hetnn.compile(folder / "m.onnx")
+
+
+@pytest.mark.parametrize("location", ["w.bin", "./w.bin", "deep/down/w.bin", "deep/../w.bin", "gewicht_入.bin"])
+def test_weights_of_no_length_reach_as_far_as_their_shape(tmp_path: Path, location: str) -> None:
+    """A length of 0 is none, as ONNX Runtime has it; what follows in the file is other tensors'."""
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    np.arange(9, dtype=np.float32).tofile(tmp_path / location)
+    onnx.save(outside_model(location, 0), tmp_path / "m.onnx")
+    assert hetnn.compile(tmp_path / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
+
+
+def test_weights_beside_what_a_linked_model_is(tmp_path: Path) -> None:
+    """As caches of models have them: names are links to files without one, in a folder of their own."""
+    kept, named = tmp_path / "blobs", tmp_path / "named"
+    for folder in (kept, named):
+        folder.mkdir()
+    np.arange(4, dtype=np.float32).tofile(kept / "1")
+    onnx.save(outside_model("w.bin"), kept / "2")
+    for name, blob in (("w.bin", "1"), ("m.onnx", "2")):
+        (named / name).symlink_to(kept / blob)
+    assert hetnn.compile(named / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
+    (named / "w.bin").unlink()
+    (named / "w.bin").symlink_to(tmp_path / "out.bin")
+    np.arange(4, dtype=np.float32).tofile(tmp_path / "out.bin")
+    with pytest.raises(hetnn.InvalidModel, match=r"'w' lies in 'w\.bin', which must be a file in the model's folder"):
+        hetnn.compile(named / "m.onnx")
+
+
+def test_weights_that_lie_in_two_places(tmp_path: Path) -> None:
+    model = outside_model("w.bin")
+    model.graph.initializer[0].external_data.add(key="location", value="v.bin")
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(hetnn.InvalidModel, match="'w' says twice where it lies"):
+        hetnn.compile(tmp_path / "m.onnx")
 
 
 def test_bytes_have_no_folder() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -206,13 +207,48 @@ def test_shapes_unlike_in_length() -> None:
     agrees(text, [true(True), f32(6, 2)], [true(False), f32(5, 2)])
 
 
-def test_outputs_and_states_of_loops_have_one_rank() -> None:
-    text = "agraph (float[n,m,4] x) => (y) {" + SQUEEZED + " y = Relu(s) }"
-    with pytest.raises(hetnn.Unsupported, match=r"a value whose rank or element type depends on a condition.*fix="):
+def test_outputs_have_the_rank_that_a_run_says(tmp_path: Path) -> None:
+    text = "agraph (float[n,m,4] x) => (float[] y, float[] z, int64[] r) {" + SQUEEZED
+    text += " y = Relu(s) z = Squeeze(x) t = Shape(s) r = Size(t) }"
+    runs = [(3, 1, 4), (3, 2, 4), (1, 1, 4), (1, 5, 4), (0, 1, 4)]
+    agrees(text, *([f32(*shape)] for shape in runs))
+    hetnn.compile(model_of(text, 18)).save(tmp_path / "open.hetnn")
+    exe = hetnn.load(tmp_path / "open.hetnn")
+    for shape in runs:
+        x = f32(*shape)
+        y, z, _ = exe(x)
+        np.testing.assert_array_equal(y, np.maximum(x[:, 0] if shape[1] == 1 else x, 0))
+        np.testing.assert_array_equal(z, x.squeeze())
+
+
+def test_a_declared_rank_is_what_runs_must_give() -> None:
+    begun = "agraph (float[n,m] x, bool c) => (float[k] y) {"
+    exe = hetnn.compile(model_of(begun + " y = Squeeze(x) }", 18))
+    np.testing.assert_array_equal(exe(np.ones((1, 3), np.float32), true(True)), np.ones(3))
+    np.testing.assert_array_equal(exe(np.ones((3, 1), np.float32), true(True)), np.ones(3))
+    for shape in ((1, 1), (2, 3)):
+        with pytest.raises(hetnn.InvalidModel):
+            exe(np.ones(shape, np.float32), true(True))
+    branches = """ flat = Constant<value_ints = [-1]>() y = If(c) <
+      then_branch = t () => (a) { a = Identity(x) }, else_branch = e () => (b) { b = Reshape(x, flat) }> }"""
+    exe = hetnn.compile(model_of(begun + branches, 18))
+    np.testing.assert_array_equal(exe(np.ones((2, 3), np.float32), true(False)), np.ones(6))
+    with pytest.raises(hetnn.InvalidModel, match="a value of 2 axes, where the model declares 1"):
+        exe(np.ones((2, 3), np.float32), true(True))
+
+
+def test_an_output_of_two_element_types_is_refused() -> None:
+    text = """agraph (float[n,m] x, bool c) => (y) { y = If(c) <
+      then_branch = t () => (a) { a = Identity(x) }, else_branch = e () => (b) { b = Shape(x) }> }"""
+    with pytest.raises(hetnn.Unsupported, match=r"a value whose element type depends on a condition.*fix="):
         hetnn.compile(model_of(text, 18))
-    exe = hetnn.compile(model_of(text, 18), fix={"m": 1})
-    x = f32(3, 1, 4)
-    np.testing.assert_array_equal(exe(x), np.maximum(x[:, 0], 0))
+
+
+def test_states_of_loops_have_one_rank() -> None:
+    text = """agraph (float[n,m] x, int64 k) => (float[] y) {
+      y = Loop(k, "", x) <body = b (i, go, s) => (go2, t) { go2 = Identity(go) t = Squeeze(s) }> }"""
+    with pytest.raises(hetnn.Unsupported, match="Loop: a value whose rank or element type depends on a condition"):
+        hetnn.compile(model_of(text.replace('""', ""), 18))
 
 
 def test_more_conditions_than_sides_are_kept_for_are_refused() -> None:

@@ -136,9 +136,13 @@ def test_branches_that_differ_by_an_axis_of_one_element_broadcast() -> None:
     x = f32(3)
     np.testing.assert_array_equal(exe(np.array(True), x), 2 * x)
     np.testing.assert_array_equal(exe(np.array(False), x), 5 * x)
-    direct = text.replace("float[3] y", "float y").replace("y = Mul(x, z)", "y = Relu(z)")
-    with pytest.raises(hetnn.Unsupported, match="a value whose rank or element type depends on a condition"):
-        hetnn.compile(model_of(direct))
+    direct = text.replace("float[3] y", "float[] y").replace("y = Mul(x, z)", "y = Relu(z)")
+    exe = hetnn.compile(model_of(direct))
+    assert [exe(np.array(given), x).tolist() for given in (True, False)] == [2, [5]]
+    exe = hetnn.compile(model_of(direct.replace("float[] y", "float y")))
+    assert exe(np.array(True), x).tolist() == 2
+    with pytest.raises(hetnn.InvalidModel, match="a value of 1 axes, where the model declares 0"):
+        exe(np.array(False), x)
 
 
 # Loops

@@ -324,6 +324,43 @@ def test_how_many_numbers_say_a_shape_or_a_place_follows_from_the_result() -> No
         agrees(put, x=x, i=where, u=f32(len(where), *([3, 2] if len(axes) == 3 else [2])))
 
 
+def test_a_rank_that_nothing_says_is_refused_with_what_would() -> None:
+    ports: dict[str, Port] = {"x": (FLOAT, ["a", "b"]), "s": (INT64, ["r"])}
+    for op in ("Reshape", "Expand", "Squeeze", "Unsqueeze"):
+        model = model_of([helper.make_node(op, ["x", "s"], ["y"])], ports, {"y": FLOAT})
+        with pytest.raises(hetnn.Unsupported, match=f"{op}: .* r numbers.*declare its shape.*give r by fix="):
+            hetnn.compile(model)
+    model = model_of([helper.make_node("Reshape", ["x", "s"], ["y"])], ports, {"y": FLOAT})
+    x = f32(2, 3)
+    np.testing.assert_array_equal(hetnn.compile(model, fix={"r": 1})(x, np.array([6])), x.reshape(6))
+    squeezed = model_of([helper.make_node("Squeeze", ["x", "s"], ["y"])], ports, {"y": FLOAT})
+    agrees(declared(squeezed, ["p"]), x=f32(1, 3), s=np.array([0]))
+    agrees(declared(squeezed, ["p"]), x=f32(3, 1), s=np.array([-1]))
+    added = model_of([helper.make_node("Unsqueeze", ["x", "s"], ["y"])], ports, {"y": FLOAT})
+    agrees(declared(added, ["p", "q", "t", "u"]), x=x, s=np.array([0, -1]))
+    with pytest.raises(hetnn.InvalidModel, match="of which the model declares 1 axes"):
+        hetnn.compile(declared(added, ["p"]))
+
+
+def test_a_size_of_none_that_stands_for_another_one_ends_the_run() -> None:
+    """In a shape 0 copies an axis of the input: an open size that is 0 makes no other shape than that."""
+    names = helper.make_tensor("minus", INT64, [1], [-1])
+    nodes = [
+        helper.make_node("Shape", ["x"], ["last"], start=1),
+        helper.make_node("Concat", ["last", "minus"], ["s"], axis=0),
+        helper.make_node("Reshape", ["x", "s"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": (FLOAT, ["a", "b"])}, {"y": FLOAT})
+    model.graph.initializer.append(names)
+    agrees(model, x=f32(2, 3))
+    agrees(model, x=f32(0, 3))
+    with pytest.raises(hetnn.InvalidModel, match=r"for sizes with b > 0 or a = 0 alone"):
+        hetnn.compile(model)(f32(2, 0))
+    nodes[2].attribute.append(helper.make_attribute("allowzero", 1))
+    with pytest.raises(hetnn.InvalidModel):
+        hetnn.compile(model)(f32(2, 3)[:, :0])
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("alpha", [1.0, 0.3, -2.0])
 def test_a_celu_keeps_its_type(kind: str, alpha: float) -> None:

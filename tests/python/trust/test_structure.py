@@ -229,16 +229,21 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"outputs": {"value": 2}}, r"outputs.value must be an integer in \[0, 1\]; found 2"),
         ({"outputs": {"size": 0}}, "outputs.size is no output of rank 0"),
         ({"outputs": {"call": 1}}, "unknown key 'call'"),
-        ({"outputs": {}}, "outputs must be one of value, size, complex, sequence, text"),
+        ({"outputs": {}}, "outputs must be one of value, size, complex, sequence, shaped, text"),
         (
             {"outputs": {"value": 0, "size": 1}},
-            "outputs must be one of value, size, complex, sequence, text, optional, rows, fixed",
+            "outputs must be one of value, size, complex, sequence, shaped, text, optional, rows, fixed",
         ),
         ({"outputs": {"sequence": [{"size": 0}, 1]}}, r"outputs.sequence\[0\] has the unknown key 'size'"),
         (
             {"outputs": {"sequence": [{"value": 0}, 1]}},
             r"outputs.sequence\[0\].value has the shape \[batch,2\], which must be of rank 1",
         ),
+        (
+            {"outputs": {"shaped": [{"value": 0}, 1]}},
+            r"outputs.shaped\[0\].value has the shape \[batch,2\], which must be of rank 1",
+        ),
+        ({"args": [{"shaped": [{"value": 0}, 1]}]}, r"args\[0\].shaped stands among the inputs"),
         ({"outputs": {"optional": [0, {"value": 1}]}}, r"outputs.optional\[0\] "),
         ({"outputs": {"rows": [["a"]]}}, "outputs.rows must be keys, and a port of a matrix"),
         (
@@ -248,10 +253,10 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"outputs": {"rows": [["a", "a"], 0]}}, r"outputs.rows\[0\]\[1\] stands twice"),
         ({"args": [{"rows": [["a", "b"], 0]}]}, r"args\[0\].rows stands among the inputs"),
         ({"outputs": {"text": [0, 1]}}, r"outputs.text\[0\] "),
-        ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, sequence, text"),
+        ({"outputs": {"fields": []}}, "outputs must be one of value, size, complex, sequence, shaped, text"),
         (
             {"outputs": {"record": "a:b"}},
-            "outputs must be one of value, size, complex, sequence, text, optional, rows, fixed",
+            "outputs must be one of value, size, complex, sequence, shaped, text, optional, rows, fixed",
         ),
         ({"outputs": {"record": "a:b", "fields": [[1, {"fixed": 1}]]}}, "must be a text that is not empty; found 1"),
         ({"outputs": {"dict": [[[], {"fixed": 1}]]}}, "must be a number, a text, a truth or null"),

@@ -8,7 +8,7 @@ taken: it stands in a loop of one round or none, whose results have a first axis
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import met_as
-from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.rules.call import (
     NESTED,
+    AnyRank,
     Array,
     Call,
     Fork,
@@ -32,7 +33,7 @@ from hetnn.importers.onnx.rules.call import (
     Text,
 )
 from hetnn.importers.onnx.rules.looping import is_there, late_loop
-from hetnn.importers.onnx.rules.sequence import joint, packed
+from hetnn.importers.onnx.rules.sequence import joint, packed, shapes_of
 from hetnn.importers.onnx.rules.text import joined
 
 # Conditions that lie in one another double the nodes with each.
@@ -162,14 +163,12 @@ class Forks:
                 pass
         return _fork(condition, a, b)
 
-    def settled(self, call: Call, fork: Fork) -> Any:
-        """One value of what is forked. Unsupported where its rank or element type is not known."""
-        sides = []
-        for x, holds in zip(fork.sides, (True, False), strict=True):
-            self._path.append((fork.condition, holds))
-            x = self._picked(x)
-            sides.append(self.settled(call, x) if isinstance(x, Fork) else x)
-            self._path.pop()
+    def settled(self, call: Call, fork: Fork, rank: int | None = None) -> Any:
+        """One value of what is forked. Unsupported where its rank or element type is not known.
+
+        With `rank` sides of another one are refused: a run that takes them ends.
+        """
+        sides = self._sides(fork, lambda x: self.settled(call, x, rank) if isinstance(x, Fork) else _of_rank(x, rank))
         try:
             return self._one(call, fork.condition, *sides)
         except Unsupported as error:
@@ -177,6 +176,34 @@ class Forks:
             if reason is None or reason in str(error):
                 raise
             raise Unsupported(f"{reason}: {error}") from None
+
+    def _sides(self, fork: Fork, made: Callable[[Any], Any]) -> list[Any]:
+        """What `made` gives for each side."""
+        found = []
+        for x, holds in zip(fork.sides, (True, False), strict=True):
+            self._path.append((fork.condition, holds))
+            found.append(made(self._picked(x)))
+            self._path.pop()
+        return found
+
+    def left_open(self, call: Call, x: Any) -> AnyRank:
+        """What is forked as a tensor whose rank each run says. Unsupported for several element types."""
+        if not isinstance(x, Fork):
+            rows = x if isinstance(x, Rows) else _as_rows(call, call.value(x))
+            flat = call.reshape(rows.rows, [product(rows.rows.shape)])
+            return AnyRank(flat, shapes_of(call, [rows.rows.shape[1:]]))
+        there = [not isinstance(side, Refused) for side in self._sides(x, lambda side: side)]
+        if not all(there):
+            _require(call, x.condition, there[0], next(side for side in x.sides if isinstance(side, Refused)))
+            return self.left_open(call, x.sides[0 if there[0] else 1])
+        sides = self._sides(x, partial(self.left_open, call))
+        if sides[0].values.dtype != sides[1].values.dtype:
+            raise Unsupported(
+                "a value whose element type depends on a condition computed when the model runs: "
+                f"{sides[0].values.dtype} or {sides[1].values.dtype}; give what decides it by fix="
+            )
+        pairs = [side.values for side in sides], [side.shapes for side in sides]
+        return AnyRank(*(_one_of(call, x.condition, *pair) for pair in pairs))
 
     def _one(self, call: Call, condition: Any, a: Any, b: Any) -> Any:
         if self.is_open() and any(isinstance(x, (Rows, Refused)) for x in (a, b)):
@@ -329,9 +356,24 @@ def _as_rows(call: Call, x: Any) -> Rows:
     return x if isinstance(x, Rows) else Rows(call.reshape(x, [1, *x.shape]), list(x.shape), ())
 
 
+def _of_rank(x: Any, rank: int | None) -> Any:
+    """A side; refused where its rank is not the one that there must be."""
+    if rank is None or isinstance(x, (*NESTED, Refused)):
+        return x
+    _, shape = _type_of(x)
+    return x if len(shape) == rank else Refused(f"a value of {len(shape)} axes, where the model declares {rank}")
+
+
+def _require(call: Call, condition: Any, holds: bool, refused: Refused) -> None:
+    """Has a run end where the condition does not hold, or where it does, for this reason."""
+    taken = condition if holds else call.create("logical_not", [condition])
+    call.create("require", [taken], demand=f"other sizes than lead to this: {refused.reason.replace(';', ',')}")
+
+
 def _only(call: Call, condition: Any, a: Any, b: Any) -> Any:
     """What one side has where the other one has nothing: a run that takes the other one ends."""
     x, holds = (b, False) if isinstance(a, Refused) else (a, True)
+    _require(call, condition, holds, b if holds else a)
     if not isinstance(x, Rows):
         x = _as_rows(call, call.value(x))
         taken = condition if holds else call.create("logical_not", [condition])

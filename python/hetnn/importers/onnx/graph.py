@@ -32,7 +32,7 @@ from hetnn.importers.onnx.functions import called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
-from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Sizes, Text, load_rare
+from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Fork, Sizes, Text, load_rare
 from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx.rules.declare import REFUSED
@@ -73,13 +73,13 @@ def import_onnx(
     one in an input only; `opened` are inputs though the model has values for them. Unsupported lists every operator
     that hetnn lacks with the names of its nodes, in one error.
     """
-    folder: Path | None = None
+    path: Path | None = None
     again = partial(import_onnx, model, fix)
     if not isinstance(model, onnx.ModelProto):
-        model, folder = read_model(model)
+        model, path = read_model(model)
     check_model(model)
     try:
-        importer = _Importer(model, folder, read_fixed(model.graph, fix or {}), apart, opened)
+        importer = _Importer(model, path, read_fixed(model.graph, fix or {}), apart, opened)
         imported = importer.run()
     except MemoryError as error:
         raise DoesNotFit(f"the constants of the model do not fit into memory: {error}. Check its sizes.") from error
@@ -111,10 +111,10 @@ class _Missing(Exception):
 
 class _Importer:
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, fixed: Fixed, apart: bool, opened: frozenset[str]
+        self, model: onnx.ModelProto, path: Path | None, fixed: Fixed, apart: bool, opened: frozenset[str]
     ) -> None:
         self._model, self._fixed, self._opened = model, fixed, opened
-        self._weights = Weights(folder)
+        self._weights = Weights(path)
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
         self._functions = functions_of(model)
@@ -607,6 +607,8 @@ class _Importer:
             value = scope.values[output.name]
             if value is self._missing:
                 raise Unsupported(f"hetnn does not compute the output '{output.name}'. Leave it out of the model.")
+            if isinstance(value, Fork):
+                value = self._joined_output(value, output.name, scope.shapes.get(output.name))
             nested |= isinstance(value, NESTED)
             outputs.append(self._ports.give(value, output.name))
         for value, name, initial in self._generators:
@@ -618,6 +620,16 @@ class _Importer:
         names = [given.name for given in self._inputs()]
         made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
         return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made})
+
+    def _joined_output(self, fork: Fork, name: str, declared: Sequence[Any] | None) -> Any:
+        """What is forked as an output of the rank that the model declares, or of any."""
+        call = Call(self, onnx.NodeProto(name=name), 1, [fork], {})
+        try:
+            return self.forks.settled(call, fork, None if declared is None else len(declared))
+        except Unsupported:
+            if declared is not None:
+                raise
+            return self.forks.left_open(call, fork)
 
 
 def _meaning(name: str, version: int) -> tuple[Any, Any]:

@@ -73,20 +73,20 @@ def dtype_name(number: int) -> str:
 
 
 def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto, Path | None]:
-    """A model from the bytes of a proto or from a file, and that file's folder. InvalidModel when it is none."""
+    """A model from the bytes of a proto or from a file, and that file's path. InvalidModel when it is none."""
+    path: Path | None = None
     if isinstance(source, bytes):
-        data, folder, called = source, None, "the bytes"
+        data, called = source, "the bytes"
     else:
         path = Path(source)
         called = f"'{path}'"
         data = read_bytes(path, _MOST_BYTES)
-        folder = path.parent
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
     except DecodeError as error:
         raise InvalidModel(f"{called}: no ONNX model: {error}. Export it again.") from error
-    return model, folder
+    return model, path
 
 
 def check_model(model: onnx.ModelProto) -> None:
@@ -122,10 +122,14 @@ def _check_texts(model: onnx.ModelProto) -> None:
 
 
 class Weights:
-    """Tensors of a model, some of which lie in files of its folder."""
+    """Tensors of a model, some of which lie in files of its folder.
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = None if folder is None else folder.resolve()
+    Where the model's path is a link, as in caches of models, so may those of its files be: to the folder of its target.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._folder = None if path is None else path.parent.resolve()
+        self._target = None if path is None else path.resolve().parent
         self._files: dict[Path, np.ndarray[Any, Any]] = {}
 
     def array(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
@@ -168,13 +172,15 @@ class Weights:
 
     def _external(self, tensor: onnx.TensorProto) -> np.ndarray[Any, Any]:
         entries = {entry.key: entry.value for entry in tensor.external_data}
+        if len(entries) != len(tensor.external_data):
+            raise InvalidModel(f"the tensor '{tensor.name}' says twice where it lies. Export the model again.")
         file = self._file(tensor.name, entries.get("location", ""))
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         offset = int(entries.get("offset", 0))
         elems = int(np.prod(list(tensor.dims), dtype=np.int64))
         bits = _PACKED_BITS.get(DTYPES.get(tensor.data_type, ""))
         wanted_bytes = elems * dtype.itemsize if bits is None else -(-elems * bits // 8)
-        length = int(entries.get("length", wanted_bytes))
+        length = int(entries.get("length", 0)) or wanted_bytes
         if offset < 0 or length != wanted_bytes or offset + length > file.size:
             raise InvalidModel(
                 f"the tensor '{tensor.name}' of {wanted_bytes} bytes lies at {offset} to {offset + length} "
@@ -187,15 +193,19 @@ class Weights:
         return np.asarray(numpy_helper.to_array(packed))
 
     def _file(self, name: str, location: str) -> np.ndarray[Any, Any]:
-        if self._folder is None:
+        if self._folder is None or self._target is None:
             raise InvalidModel(
                 f"the tensor '{name}' lies in the file '{location}', but the model was given without a folder. "
                 "Give the path of the model."
             )
-        path = (self._folder / location).resolve()
-        if not location or not path.is_relative_to(self._folder) or not path.is_file():
+        try:
+            path = (self._folder / location).resolve()
+            found = bool(location) and any(map(path.is_relative_to, (self._folder, self._target))) and path.is_file()
+        except (OSError, RuntimeError, ValueError):  # no name of a file, or links in a circle
+            found = False
+        if not found:
             raise InvalidModel(
-                f"the tensor '{name}' lies in '{location}', which must be a file in the model's folder "
+                f"the tensor '{name}' lies in '{location[:200]}', which must be a file in the model's folder "
                 f"'{self._folder}'. Put it there."
             )
         if path not in self._files:

@@ -13,7 +13,7 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
-from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Records, Sizes, Tensors, Text
+from hetnn.importers.onnx.rules import AnyRank, Fork, Items, Maybe, Nothing, Records, Sizes, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
 from hetnn.structure import Tree
 
@@ -133,6 +133,9 @@ class Ports:
         if isinstance(value, Tensors):
             values = self.give(value.values, f"{name}.values")
             return {"sequence": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}
+        if isinstance(value, AnyRank):
+            values = self.give(value.values, f"{name}.values")
+            return {"shaped": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}
         if isinstance(value, (Sizes, Fork)):
             value = self._settled(value, name)
         self._builder.output(value, name)

@@ -29,6 +29,7 @@ from hetnn.importers.onnx.rules import (
 from hetnn.importers.onnx.rules.call import (
     NESTED,
     ONE_SIDED,
+    AnyRank,
     Call,
     Fork,
     Items,
@@ -57,6 +58,7 @@ __all__ = [
     "NESTED",
     "ONE_SIDED",
     "RARE",
+    "AnyRank",
     "Call",
     "Fork",
     "Items",

@@ -72,6 +72,14 @@ class Tensors:
 
 
 @dataclass(frozen=True)
+class AnyRank:
+    """A tensor that leaves the model and whose rank only a run says: its elements, and a row of its rank and sizes."""
+
+    values: Any
+    shapes: Any
+
+
+@dataclass(frozen=True)
 class Maybe:
     """An optional value of which a bool says whether it is there; where it is not, what `value` holds means nothing."""
 
@@ -135,7 +143,7 @@ class Refused:
 # What one side of a condition has.
 ONE_SIDED = (Fork, Rows, Refused)
 # What is no tensor of real numbers.
-NESTED = (Items, Tensors, Maybe, Nothing, Records, Text, Complex)
+NESTED = (AnyRank, Items, Tensors, Maybe, Nothing, Records, Text, Complex)
 
 
 # Adds the nodes of a graph in an attribute, with a prefix for their names and its inputs; gives its outputs.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetnn._core import Dim
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import met_as
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
@@ -26,13 +26,35 @@ def is_late_number(call: Call, index: int) -> bool:
 
 def length_of(call: Call, index: int, called: str) -> int:
     """How many numbers an input of rank 0 or 1 holds."""
-    shape = call.static_shape(call[index], called)
+    shape = list(call[index].shape)
     if len(shape) > 1:
         raise Unsupported(f"{called} of rank {len(shape)}")
     count = shape[0] if shape else 1
+    if isinstance(count, Dim):
+        raise open_rank(call, f"{called} of {count} numbers", count)
     if count > MOST_AXES:
         raise Unsupported(f"{called} of {count} numbers, one an axis; there may be {MOST_AXES} axes")
     return count
+
+
+def open_rank(call: Call, found: str, count: Dim) -> Unsupported:
+    """What to say of a node whose result has as many axes as an open size says."""
+    result = next(name for name in call.node.output if name)
+    return Unsupported(
+        f"{found}, so that the rank of '{result}' is not known; declare its shape in the model, or give {count} by fix="
+    )
+
+
+def axes_count(call: Call, index: int, rank: int, sign: int) -> int:
+    """How many axes an input names that a Squeeze (`sign` -1) takes from `rank` axes, or an Unsqueeze (1) adds."""
+    declared = call.declared()
+    if declared is not None and len(call[index].shape) == 1:
+        count = sign * (len(declared) - rank)
+        if count < 0:
+            op = call.node.op_type
+            raise InvalidModel(f"{op} of {list(call[0].shape)}, of which the model declares {len(declared)} axes")
+        call.inputs[index] = met_as(call, call[index], [count])
+    return length_of(call, index, "axes")
 
 
 def shape_length(call: Call, index: int) -> int:

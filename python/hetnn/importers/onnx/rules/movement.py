@@ -16,6 +16,7 @@ from hetnn.importers.lowering.sizes import (
     WHOLE_END,
     Size,
     broadcast,
+    denied,
     divide,
     equal,
     maximum,
@@ -26,7 +27,16 @@ from hetnn.importers.lowering.sizes import (
     product,
 )
 from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
-from hetnn.importers.onnx.rules.late import found_shape, is_late, is_late_number, late, length_of, shape_length
+from hetnn.importers.onnx.rules.late import (
+    axes_count,
+    found_shape,
+    is_late,
+    is_late_number,
+    late,
+    length_of,
+    open_rank,
+    shape_length,
+)
 
 
 @rule("Transpose")
@@ -48,11 +58,40 @@ def _reshape(call: Call) -> Any:
         rank = shape_length(call, 1)
         return late(call, "reshape_to", [x, call[1]], rank, allow_zero=bool(call.attr("allowzero", 0)))
     given: list[Size] = call.sizes(1, "the shape") if call.given(1) else list(call.attr("shape") or [])
-    shape = [
-        x.shape[k] if size == 0 and not call.attr("allowzero", 0) and k < len(x.shape) else size
-        for k, size in enumerate(given)
-    ]
+    shape = given
+    if not call.attr("allowzero", 0):
+        shape = [x.shape[k] if size == 0 and k < len(x.shape) else size for k, size in enumerate(given)]
+        _require_as_said(call, shape, x.shape)
     return call.reshape(x, filled(shape, x.shape))
+
+
+def _require_as_said(call: Call, shape: Sequence[Size], old: Sequence[Size]) -> None:
+    """Has a run end in which an open size of a shape is 0 and another one is meant by that: the old shape's there.
+
+    Only where that makes a shape at all: of a tensor without elements, with an axis that is inferred or copied, too.
+    """
+    pairs = list(zip(shape, old, strict=False))
+    others = -1 in shape or sum(_may_be_none(size) and _may_be_none(own) for size, own in pairs) > 1
+    asked = {}
+    for k, (size, own) in enumerate(pairs):
+        may_be_empty = any(_may_be_none(size) for j, size in enumerate(old) if j != k)
+        if isinstance(size, Dim) and others and may_be_empty and _may_be_none(size) and not _is_multiple(size, own):
+            own_is_none = 0 if isinstance(own, int) else equal(own, 0)
+            asked[f"{size} > 0 or {own} = 0"] = maximum(denied(equal(size, 0)), own_is_none)
+    if asked:
+        call.create("require_sizes", [], holds=list(asked.values()), demand="; ".join(asked))
+
+
+def _may_be_none(size: Size) -> bool:
+    return size == 0 if isinstance(size, int) else not never_negative(size - 1)
+
+
+def _is_multiple(size: Dim, own: Size) -> bool:
+    """Whether a size is none only where the other one is."""
+    if own == 0 or size == own:
+        return True
+    factor = size // own
+    return factor * own == size and never_negative(factor - 1)
 
 
 def filled(shape: Sequence[Size], old: Sequence[Size]) -> list[Size]:
@@ -80,7 +119,7 @@ def _flatten(call: Call) -> Any:
 def _squeeze(call: Call) -> Any:
     shape = call[0].shape
     if is_late_number(call, 1):
-        rank = len(shape) - length_of(call, 1, "axes")
+        rank = len(shape) - axes_count(call, 1, len(shape), -1)
         return late(call, "unit_axes", call.values(), rank, add=False)
     axes = call.axes(1, len(shape))
     if axes is None:
@@ -124,7 +163,7 @@ def _without_ones_from(call: Call, x: Any, axis: int) -> Any:
 def _unsqueeze(call: Call) -> Any:
     shape = list(call[0].shape)
     if is_late_number(call, 1):
-        return late(call, "unit_axes", call.values(), len(shape) + length_of(call, 1, "axes"))
+        return late(call, "unit_axes", call.values(), len(shape) + axes_count(call, 1, len(shape), 1))
     given = call.integers(1, "axes") if call.given(1) else call.attr("axes")
     for axis in sorted(call.axis(axis, len(shape) + len(given)) for axis in given):
         shape.insert(axis, 1)
@@ -308,7 +347,9 @@ def indexed_axes(call: Call, indices: Any, axes: int, result: int | None) -> tup
     """
     if result is not None:
         indices = met_as(call, indices, [*[None] * (len(indices.shape) - 1), len(indices.shape) - 1 + axes - result])
-    (depth,) = call.static_shape(indices, call.node.op_type, slice(-1, None)) or (0,)
+    depth = (indices.shape or [0])[-1]
+    if isinstance(depth, Dim):
+        raise open_rank(call, f"indices into {depth} axes", depth)
     return indices, depth
 
 

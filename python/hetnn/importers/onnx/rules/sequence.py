@@ -36,12 +36,16 @@ def packed(call: Call, found: Any) -> Tensors:
         return Tensors(call.constant(empty, found.dtype), shapes, None, begun=True)
     if any(item.dtype != items[0].dtype or len(item.shape) > MOST_ITEM_AXES for item in items):
         raise Unsupported(f"a sequence of several element types, or of tensors of more than {MOST_ITEM_AXES} axes")
-    rows = [[len(x.shape), *x.shape, *[0] * (MOST_ITEM_AXES - len(x.shape))] for x in items]
-    fixed = all(isinstance(size, int) for row in rows for size in row)
-    shapes = call.constant(rows, "i64") if fixed else call.value(Sizes(np.array(rows, dtype=object)))
     flat = [call.reshape(x, [product(x.shape)]) for x in items]
     values = call.joined(flat, 0)
-    return Tensors(values, shapes, common([known_sizes(x.shape) for x in items]))
+    return Tensors(values, shapes_of(call, [x.shape for x in items]), common([known_sizes(x.shape) for x in items]))
+
+
+def shapes_of(call: Call, shapes: Sequence[Sequence[Size]]) -> Any:
+    """Shapes as rows of their rank and sizes."""
+    rows = [[len(shape), *shape, *[0] * (MOST_ITEM_AXES - len(shape))] for shape in shapes]
+    fixed = all(isinstance(size, int) for row in rows for size in row)
+    return call.constant(rows, "i64") if fixed else call.value(Sizes(np.array(rows, dtype=object)))
 
 
 def known_sizes(shape: Sequence[Any]) -> tuple[int | None, ...]:

@@ -1,5 +1,5 @@
 // Depthwise convolution tiles for each instruction set.
-#include "hetnn/kernels/conv/depthwise.h"
+#include "hetnn/kernels/conv/sliding_tile.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/conv/depthwise.cpp"
@@ -18,7 +18,7 @@ namespace {
 // One vector of channels of kPixels outputs. With kWidth and kUnitStep given, the loads of neighbouring windows
 // coincide and are shared.
 template <int kPixels, int kWidth, bool kUnitStep, bool kTail>
-HWY_INLINE void DepthwiseVector(const DepthwiseTile& t, int64_t channel, size_t lanes) {
+HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
   const float* weights = t.panels + channel / 16 * t.panel_stride + channel % 16;
@@ -64,7 +64,7 @@ HWY_INLINE void DepthwiseVector(const DepthwiseTile& t, int64_t channel, size_t 
 }
 
 template <int kPixels, int kWidth, bool kUnitStep>
-void Depthwise(const DepthwiseTile& t) {
+void Depthwise(const SlidingTile& t) {
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
     DepthwiseVector<kPixels, kWidth, kUnitStep, false>(t, channel, kLanes);
@@ -72,11 +72,13 @@ void Depthwise(const DepthwiseTile& t) {
     DepthwiseVector<kPixels, kWidth, kUnitStep, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
-const DepthwiseTable* Table() {
-  static constexpr DepthwiseTable kTable = {
-      &Depthwise<1, 0, false>, &Depthwise<kDepthwisePixels, 0, false>, &Depthwise<kDepthwisePixels, 3, true>,
-      &Depthwise<kDepthwisePixels, 5, true>, &Depthwise<kDepthwisePixels, 3, false>};
-  return &kTable;
+constexpr int kPixels = 4;
+
+SlidingFunctions Functions(int64_t kernel_w, bool unit_step) {
+  SlidingFunctions functions{&Depthwise<1, 0, false>, &Depthwise<kPixels, 0, false>, kPixels};
+  if (kernel_w == 3) functions.uncut = unit_step ? &Depthwise<kPixels, 3, true> : &Depthwise<kPixels, 3, false>;
+  if (kernel_w == 5 && unit_step) functions.uncut = &Depthwise<kPixels, 5, true>;
+  return functions;
 }
 
 }  // namespace
@@ -86,6 +88,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-const DepthwiseTable& depthwise_table() { return *HETNN_CHOSEN(Table)(); }
+SlidingFunctions depthwise_functions(int64_t kernel_w, bool unit_step) {
+  return HETNN_CHOSEN(Functions)(kernel_w, unit_step);
+}
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -1,6 +1,8 @@
 // Convolutions of every variant against their meanings.
 #include "hetnn/kernels/conv/conv.h"
 
+#include <limits>
+
 #include "../kernel_runner.h"
 #include "expect_error.h"
 
@@ -133,6 +135,50 @@ TEST(Conv2d, DepthwiseOverChannelCounts) {
   check_conv({.c = 20, .h = 12, .w = 14, .o = 20, .kh = 7, .kw = 7, .padding = {3, 3, 3, 3}, .groups = 20});
   check_conv(
       {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});
+}
+
+// Of groups of four and eight channels, of which a vector has several.
+TEST(Conv2d, NarrowGroups) {
+  for (const int64_t inputs : {4, 8})
+    for (const int64_t outputs : {4, 8}) {
+      if (inputs > outputs) continue;
+      for (const int64_t groups : {2, 3, 5, 8, 13}) {
+        check_conv({.n = 2,
+                    .c = groups * inputs,
+                    .h = 9,
+                    .w = 14,
+                    .o = groups * outputs,
+                    .kh = 3,
+                    .kw = 3,
+                    .padding = {1, 1, 1, 1},
+                    .groups = groups,
+                    .algorithm = "grouped"});
+        check_conv({.c = groups * inputs,
+                    .h = 11,
+                    .w = 22,
+                    .o = groups * outputs,
+                    .kh = 3,
+                    .kw = 5,
+                    .sh = 2,
+                    .sw = 2,
+                    .padding = {0, 3, 1, 1},
+                    .dh = 2,
+                    .groups = groups,
+                    .algorithm = "grouped"});
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
+// One group's infinity is none of the next one's.
+TEST(Conv2d, NarrowGroupsKeepTheirValues) {
+  const Case c{.c = 16, .h = 5, .w = 12, .o = 16, .kh = 3, .kw = 3, .groups = 4, .algorithm = "grouped"};
+  Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0);
+  x.values[5] = std::numeric_limits<double>::infinity();
+  const Tensor w = random_plain({c.o, 4, 3, 3}, 2), b = random_plain({c.o}, 3);
+  const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 16, 3, 10});
+  check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 2e-6,
+               "an infinity");
 }
 
 TEST(Conv2d, WinogradOverTailsAndPadding) {

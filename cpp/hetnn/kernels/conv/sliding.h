@@ -1,0 +1,19 @@
+// Convolutions of few products a channel: windows slide over the image's rows, vectors run over the channels.
+#pragma once
+
+#include <memory>
+
+#include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/gemm/split.h"
+
+namespace hetnn::kernels {
+
+/// Whether the groups are so narrow that a panel of the product of a direct convolution would be half empty.
+bool has_narrow_groups(const WindowGeometry& g);
+
+/// The weight's panels: a group's input channels are k.
+PanelShape sliding_shape(const WindowGeometry& g);
+
+std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,44 @@
+// Tiles of convolutions of few products a channel, vectorized over channels.
+#pragma once
+
+#include <cstdint>
+
+#include "hetnn/kernels/gemm/split.h"
+
+namespace hetnn::kernels {
+
+/// Neighbouring outputs of one row, some channels of them. Element strides; the window is cut to rows [ky_begin,
+/// ky_end) and columns [kx_begin, kx_end) where it leaves the image (all pixels of a tile alike).
+struct SlidingTile {
+  const float* in;       // window origin of the first pixel (may lie outside the image where the window is cut)
+  int64_t ky_stride;     // from one window row to the next
+  int64_t kx_stride;     // from one window column to the next
+  int64_t pixel_stride;  // from one output's window to the next one's
+  int64_t ky_begin, ky_end, kx_begin, kx_end;
+  int64_t kernel_w;
+  const float* panels;   // [ceil(channels / 16)][kernel_h * kernel_w][inputs of a group][16]
+  int64_t panel_stride;  // elements of one panel
+  const float* bias;     // channels, or null
+  float* out;
+  int64_t ld_out;
+  int64_t channels;        // written
+  int64_t input_channels;  // that may be read from `in` on
+  int64_t group_outputs;   // 16 are a multiple of it
+  float lo, hi;
+};
+
+using SlidingFunction = void (*)(const SlidingTile&);
+
+/// What computes tiles of one window, for one instruction set.
+struct SlidingFunctions {
+  SlidingFunction one;    // a pixel, its window cut
+  SlidingFunction uncut;  // `pixels` of them, windows inside the image from left to right
+  int64_t pixels;
+};
+
+/// Of one input channel an output channel; unit_step: windows of neighbouring pixels are as far apart as their columns.
+SlidingFunctions depthwise_functions(int64_t kernel_w, bool unit_step);
+/// Of groups of four or eight channels.
+SlidingFunctions grouped_functions(int64_t inputs);
+
+}  // namespace hetnn::kernels

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -194,7 +194,6 @@ fuzz-long:
 	$(MAKE) -j $(words $(FUZZERS)) $(FUZZERS) FUZZ_SECONDS=0 FUZZ_FLAGS="-fork=1 -ignore_crashes=1 -ignore_ooms=1 -ignore_timeouts=1"
 
 bench: $(STAMPS)/install
-	$(PY) benchmarks/side_by_side.py
 	$(PY) benchmarks/partition.py
 	$(PY) benchmarks/rewriting.py
 	$(PY) benchmarks/fusion.py
@@ -202,6 +201,23 @@ bench: $(STAMPS)/install
 	$(PY) benchmarks/nary.py --fan-ins
 bench-plan: $(STAMPS)/install
 	$(PY) benchmarks/partition.py
+# Networks on the CPU beside every peer; the peers' environments, and the networks' files, are made once.
+$(STAMPS)/cpu-peers: $(STAMPS)/peers benchmarks/cpu/peers.txt
+	$(PYTHON) -m venv build/cpu-peers
+	build/cpu-peers/bin/pip install -q torch==2.13.0
+	build/cpu-peers/bin/pip install -q -r benchmarks/cpu/peers.txt
+	build/cpu-peers/bin/pip install -q --no-deps torchvision==0.29.2 MNN==3.6.1
+	build/peers/bin/pip install -q numpy
+	@touch $@
+$(STAMPS)/cpu-networks: $(STAMPS)/cpu-peers benchmarks/cpu/networks.py
+	PATH=$(CURDIR)/build/cpu-peers/bin:$$PATH build/cpu-peers/bin/python benchmarks/cpu/bench.py prepare build/cpu-bench
+	build/peers/bin/python benchmarks/cpu/bench.py lower build/cpu-bench
+	@touch $@
+bench-peers: $(STAMPS)/cpu-networks
+bench-cpu: $(STAMPS)/install $(STAMPS)/cpu-networks
+	build/cpu-peers/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl
+	BENCH_PYTHON_XNNPACK=build/peers/bin/python build/cpu-peers/bin/python benchmarks/cpu/bench.py run build/cpu-bench \
+	  --history build/cpu-bench/history.jsonl --json build/cpu-bench/last.json
 # A tiny network's runs a second through the C interface and from Python, the library's size and start, beside those of
 # ExecuTorch and LiteRT, which have an environment of their own.
 $(STAMPS)/peers: $(STAMPS)/system

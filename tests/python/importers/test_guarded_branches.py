@@ -65,6 +65,17 @@ class Divides(torch.nn.Module):
         return torch.cond((b != 0).all(), lambda a, b: a // b, lambda a, b: a + 1, (a, b))
 
 
+class AsLongAsSaid(torch.nn.Module):
+    def forward(self, x: torch.Tensor, i: torch.Tensor) -> Any:
+        def long(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+            n = i[0].item()
+            torch._check(n >= 1)
+            torch._check(n < 10)
+            return x * torch.ones(n).sum()
+
+        return torch.cond(i[0] > 0, long, lambda x, i: x - 1, (x, i))
+
+
 class PicksInRounds(torch.nn.Module):
     def forward(self, x: torch.Tensor, i: torch.Tensor) -> Any:
         def body(k: torch.Tensor, y: torch.Tensor) -> Any:
@@ -86,6 +97,7 @@ X = torch.arange(4.0)
     [
         (Picks(), [(X, torch.tensor(i)) for i in ([3, 3], [9, 9], [-1, 0], [-11, 0])]),
         (Divides(), [(torch.tensor([7, 8]), torch.tensor(b)) for b in ([2, 3], [2, 0])]),
+        (AsLongAsSaid(), [(X, torch.tensor([n, 0])) for n in (3, 9, 0, -4)]),
         (PicksInRounds(), [(X, torch.tensor([1, 2])), (X * 0, torch.tensor([9, 8]))]),
     ],
     ids=lambda value: type(value).__name__,

@@ -57,8 +57,9 @@ def _roi_align(call: Call) -> Any:
 @rule("TensorScatter")
 def _tensor_scatter(call: Call) -> Any:
     circular = call.attr("mode", "linear") == "circular"
-    inputs = [call[0], call[1], call.optional(2)]
-    return call.create("tensor_scatter", inputs, axis=int(call.attr("axis")), circular=circular)
+    axis = call.axis(int(call.attr("axis")), len(call[0].shape))
+    update = met_as(call, call[1], [None if k == axis else size for k, size in enumerate(call[0].shape)])
+    return call.create("tensor_scatter", [call[0], update, call.optional(2)], axis=axis, circular=circular)
 
 
 @rule("Col2Im")

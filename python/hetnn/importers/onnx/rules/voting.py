@@ -39,7 +39,8 @@ def transformed(call: Call, y: Any, transform: str) -> Any:
 def one_for_two(call: Call, y: Any, transform: str, shares: bool) -> Any:
     """Scores [N,2] of which one a row, [N,1], is the second: the first is what is left of 1 with `shares`, else -y."""
     if transform == "PROBIT":
-        raise Unsupported("the transform PROBIT of one score for two classes")
+        what = "the transform PROBIT of one score for two classes, of which the standard does not say what the other is"
+        raise Unsupported(f"{what}; give the classifier a score for each")
     other = call.create("sub", [call.like(1, y), y]) if shares else call.create("neg", [y])
     both = call.create("concat", [other, y], axis=1)
     return call.create("sigmoid", [both]) if transform == "LOGISTIC" and not shares else both

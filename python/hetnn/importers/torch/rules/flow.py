@@ -13,14 +13,14 @@ from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import MOST, Size
-from hetnn.importers.torch.rules.call import TORCH, Call, found_symbols
+from hetnn.importers.torch.rules.call import TORCH, Call
 from hetnn.importers.torch.rules.conditions import CONDITIONS
 
-# Overloads that refuse an index outside an axis, or may never end.
+# Overloads that refuse an index outside an axis, or a number that is no size, or may never end.
 _PICKING = {
     "index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "index_reduce", "gather", "scatter",
     "scatter_add", "scatter_reduce", "take", "put", "embedding", "one_hot", "_unsafe_index", "_unsafe_index_put",
-    "while_loop",
+    "item", "_local_scalar_dense", "while_loop",
 } | {name.split(".")[1] for name in CONDITIONS}  # fmt: skip
 
 # Those that take long.
@@ -46,11 +46,9 @@ def _cond(call: Call) -> list[Any]:
 
 
 def _is_for_one(body: torch.fx.GraphModule) -> bool:
-    """Whether a node takes some values only, or long, or may never end; none that finds sizes, which have one owner."""
+    """Whether a node takes some values only, or long, or may never end."""
     bodies = [each for each in body.modules() if isinstance(each, torch.fx.GraphModule)]
     nodes = [node for each in bodies for node in each.graph.nodes if node.op == "call_function"]
-    if any(found_symbols(node) for node in nodes):
-        return False
     names = [str(node.target).removeprefix("aten.").split(".")[0] for node in nodes]
     whole = (name for name, node in zip(names, nodes, strict=True) if not _is_float(node.meta.get("val")))
     return not (_PICKING | _HEAVY).isdisjoint(names) or not DIVIDES.isdisjoint(whole)

@@ -33,6 +33,7 @@ bool only_hides(const Tensor& mask) {
 bool has_products(const Match& m) {
   const ir::Node& node = *m.root();
   const Shape &q = node.input(0)->shape(), &k = node.input(1)->shape();
+  if (node.string("undefined") != "masked") return false;
   if (node.output()->dtype() != DType::f32 || q.size() != 4 || q[1] != k[1] || !q[3].is_static()) return false;
   const ir::Value* mask = mask_of(node);
   if (node.flag("is_causal")) return !mask && q[2].is_static() && k[2].is_static();

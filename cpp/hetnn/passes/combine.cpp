@@ -347,27 +347,47 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
   const Bindings hints = graph.hints();
   std::map<const ir::Node*, CombinedLayer> layers;
   CombinedLayer made;
+  const auto take = [&](const std::vector<const ir::Node*>& nodes) {
+    made = {};
+    for (const ir::Node* node : nodes) {
+      made.nodes.push_back(node->name());
+      made.bytes_before += bytes_of({node}, hints);
+    }
+  };
+  const auto place = [](const ir::Node& root, const std::vector<ir::Node*>& created) {
+    for (ir::Node* node : created) {
+      node->device = root.device;
+      node->subgraph = root.subgraph;
+    }
+    return true;
+  };
+  const ApplyOptions attend = {.allow = nullptr,
+                               .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
+                                 take(written_attention(graph, *match.root()));
+                                 return place(*match.root(), created);
+                               }};
   const ApplyOptions judge = {.allow = nullptr,
                               .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
                                 const ir::Node& layer = *created.back();
-                                const Behind place = stands_behind(graph, layer, options);
+                                const Behind behind = stands_behind(graph, layer, options);
                                 const auto nodes = nodes_within(*match.root(), layer);
                                 // One node as a layer is of use only as a step.
-                                if (place == Behind::parts || (place == Behind::none && nodes.size() < 2)) return false;
-                                made = {};
-                                for (const ir::Node* node : nodes) {
-                                  made.nodes.push_back(node->name());
-                                  made.bytes_before += bytes_of({node}, hints);
-                                }
-                                created.back()->device = match.root()->device;
-                                created.back()->subgraph = match.root()->subgraph;
-                                return true;
+                                if (behind == Behind::parts || (behind == Behind::none && nodes.size() < 2))
+                                  return false;
+                                take(nodes);
+                                return place(*match.root(), created);
                               }};
   // From the back: what a layer takes in stands before it, and is gone when its turn would come.
   for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {
     auto at = std::prev(behind);
     ir::Node* root = *at;
     bool fired = false;
+    if (const auto created = options.deterministic ? std::nullopt : fire(graph, root, attending().rules[0], attend)) {
+      const auto layer = std::ranges::find_if(
+          *created, [](const ir::Node* node) { return node->op().name == "scaled_dot_product_attention"; });
+      layers.emplace(*layer, std::exchange(made, {}));
+      fired = true;
+    }
     for (const RuleSet* set : {&combining(options.deterministic), &gating()}) {
       for (const Rule& rule : set->rules) {
         const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);

@@ -1,5 +1,6 @@
 // Combining: several nodes as one layer of a device. Chains and trees of sums, products and extremes become an n-ary
-// layer, which reads every operand once and writes its result once; a product with a gate joins the convolution behind.
+// layer, which reads every operand once and writes its result once; a product with a gate joins the convolution behind;
+// attention that is written out becomes one layer.
 #pragma once
 
 #include <map>
@@ -35,5 +36,9 @@ const RuleSet& combining(bool deterministic);
 const RuleSet& combining_narrow();
 /// A product with a gate joins the convolution that reads it.
 const RuleSet& gating();
+/// Products and a softmax that are attention.
+const RuleSet& attending();
+/// The nodes that `attending` makes one layer of, the last of which is `last`, in order; none where it does not fire.
+std::vector<const ir::Node*> written_attention(const ir::Graph& graph, const ir::Node& last);
 
 }  // namespace hetnn::passes

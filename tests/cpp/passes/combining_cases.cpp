@@ -168,8 +168,38 @@ const Cases& combining_cases() {
   %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
 })",
            "gated_conv2d", 1e-6, Values::edge},
+          {"products_as_attention",
+           R"(graph @g {stage = canonical} (%q: f32[3,5,4], %k: f32[3,6,4], %v: f32[3,6,2]) -> (%y) {
+  %t = permute(%k) {perm = [0,2,1]} : f32[3,4,6]
+  %s = matmul(%q, %t) : f32[3,5,6]
+  %p = softmax(%s) {axis = -1} : f32[3,5,6]
+  %y = matmul(%p, %v) : f32[3,5,2]
+})",
+           "reshape reshape reshape scaled_dot_product_attention reshape", 1e-5},
+          // As torch.onnx writes it: both sides scaled, a mask, rows that are NaN as zeros.
+          {"products_as_attention",
+           R"(graph @g {stage = canonical} (%q: f32[1,2,5,4], %k: f32[1,2,6,4], %v: f32[1,2,6,3], %m: f32[1,1,5,6]) -> (%y) {
+  %c = constant() {value = f32[1] {0.75}} : f32[1]
+  %zero = constant() {value = f32[1] {0}} : f32[1]
+  %f = reshape(%k) {shape = [2,6,4]} : f32[2,6,4]
+  %t = permute(%f) {perm = [0,2,1]} : f32[2,4,6]
+  %u = reshape(%t) {shape = [1,2,4,6]} : f32[1,2,4,6]
+  %a = mul(%q, %c) : f32[1,2,5,4]
+  %b = mul(%u, %c) : f32[1,2,4,6]
+  %s = matmul(%a, %b) : f32[1,2,5,6]
+  %d = add(%m, %s) : f32[1,2,5,6]
+  %p = softmax(%d) {axis = 3} : f32[1,2,5,6]
+  %n = ne(%p, %p) : bool[1,2,5,6]
+  %w = where(%n, %zero, %p) : f32[1,2,5,6]
+  %y = matmul(%w, %v) : f32[1,2,5,3]
+})",
+           "reshape reshape scaled_dot_product_attention", 1e-5},
       },
       {
+          {"products_as_attention", "the values are f32",
+           R"(graph @g {stage = canonical} (%q: f64[5,4], %k: f64[4,6]) -> (%y) {
+  %y = matmul(%q, %k) : f64[5,6]
+})"},
           {"gate_into_convolution", "the values are f32",
            R"(graph @g {stage = canonical} (%x: i32[2,3,4,5], %gate: i32[2,3,1,1]) -> (%y) {
   %w = constant() {value = i32[2,3,1,1] {1, -2, 5, 3, 2, -1}} : i32[2,3,1,1]

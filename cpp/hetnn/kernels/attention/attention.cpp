@@ -31,6 +31,7 @@ struct AttentionGeometry {
   HeadStrides q, k, v, y;
   float scale = 1;
   bool causal = false, mask = false;
+  UndefinedRows undefined = UndefinedRows::masked;
 };
 
 HeadStrides head_strides(std::string_view what, const TensorView& view, int64_t heads, int64_t dim, int64_t offset) {
@@ -92,6 +93,10 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
   g.scale =
       static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(g.dim, 1))) : scale);
   g.causal = p.integer("is_causal", 0) != 0;
+  const std::string undefined = p.text("undefined", "masked");
+  g.undefined = undefined == "kept"    ? UndefinedRows::kept
+                : undefined == "zeros" ? UndefinedRows::zeros
+                                       : UndefinedRows::masked;
   return g;
 }
 
@@ -171,7 +176,7 @@ class Attention final : public Kernel {
         float* row = scores + r * score_pitch();
         const int64_t visible = g_.causal ? std::min(length, begin + r + 1) : length;
         if (g_.mask) read_mask(inputs[3], b, h, begin + r, visible, mask);
-        rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr);
+        rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr, g_.undefined);
         std::fill(row + visible, row + length, 0.0f);
       }
       float* out = y + g_.y.batch * b + g_.y.head * h + begin * g_.y.row;

@@ -6,8 +6,8 @@
 //             times with offsets 0, heads*D, 2*heads*D. output [B, heads, L, Dv] or [B, L, heads*Dv]. params heads
 //             (from q when it has rank 4), kv_heads (= heads; fewer: grouped queries), head_dim and value_dim (needed
 //             for rank 3), q_offset, k_offset, v_offset (0), scale (0 = 1/sqrt(D)), is_causal (0), mask (0). mask: bool
-//             (true = may attend) or f32 (added), broadcast to [B, heads, Lq, Lk]; rank 2 to 4. A row with every key
-//             masked gives zeros (bool mask), as torch does.
+//             (true = may attend) or f32 (added), broadcast to [B, heads, Lq, Lk]; rank 2 to 4. undefined
+//             ("masked") as the operator's.
 // f32.
 #pragma once
 

@@ -248,7 +248,7 @@ void SoftmaxColumns(float* x, int64_t n, bool log) {
   }
 }
 
-void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask) {
+void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask, UndefinedRows undefined) {
   const DF d;
   const VF s = hn::Set(d, scale);
   int64_t i = 0;
@@ -258,11 +258,13 @@ void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask) {
   }
   for (; i < n; ++i) x[i] = x[i] * scale + (mask == nullptr ? 0.0f : mask[i]);
   const float max = MaxForSoftmax(x, n);
-  if (max == -std::numeric_limits<float>::infinity()) {
+  const bool masked = max == -std::numeric_limits<float>::infinity() && undefined != UndefinedRows::kept;
+  const float sum = masked ? 0.0f : ExpRow(x, x, n, max);
+  if (masked || (undefined == UndefinedRows::zeros && sum != sum)) {
     std::fill_n(x, n, 0.0f);
-    return;
+  } else {
+    ScaleRow(x, n, 1.0f / sum);
   }
-  ScaleRow(x, n, 1.0f / ExpRow(x, x, n, max));
 }
 
 const RowOps* Table() {

@@ -6,6 +6,9 @@
 
 namespace hetnn::kernels {
 
+/// Which rows whose softmax is NaN become zeros: those of -inf throughout, none, all.
+enum class UndefinedRows : uint8_t { masked, kept, zeros };
+
 struct RowOps {
   /// Sum of x[0..n). Short partial sums are added in double, so that long rows stay accurate.
   double (*sum)(const float* x, int64_t n);
@@ -31,8 +34,8 @@ struct RowOps {
   void (*softmax)(const float* x, float* y, int64_t n, bool log);
   /// In place over the first axis of x[n][16]: 16 softmaxes side by side.
   void (*softmax_columns)(float* x, int64_t n, bool log);
-  /// x = softmax(x * scale + mask); mask may be null. A row of -inf throughout becomes zeros.
-  void (*softmax_masked)(float* x, int64_t n, float scale, const float* mask);
+  /// x = softmax(x * scale + mask); mask may be null.
+  void (*softmax_masked)(float* x, int64_t n, float scale, const float* mask, UndefinedRows undefined);
 };
 
 /// Width of softmax_columns.

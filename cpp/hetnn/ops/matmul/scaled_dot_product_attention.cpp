@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "hetnn/ops/exp_row.h"
 #include "hetnn/ops/infer.h"
@@ -26,6 +27,10 @@ std::vector<Type> infer(const Call& call) {
          text("q, k and v must be real and of one element type; got ", to_string(q), ", ", to_string(k), " and ",
               to_string(v), ". Cast them."));
   }
+  if (const std::string& undefined = call.string("undefined");
+      undefined != "masked" && undefined != "kept" && undefined != "zeros")
+    fail(call, "scaled_dot_product_attention_c6",
+         text("undefined must be masked, kept or zeros; got '", undefined, "'."));
   if (const double scale = call.real("scale"); !std::isfinite(scale))
     fail(call, "scaled_dot_product_attention_c5", text("scale must be finite; got ", scale, "."));
   if (call.has(3)) {
@@ -72,14 +77,15 @@ class Mask {
   std::vector<double> added_;
 };
 
-// Scores to weights, and their sum; 0 for a row with every key masked.
-double exponentials(std::span<double> scores, bool exact) {
+// Scores to weights, and their sum.
+double exponentials(std::span<double> scores, bool exact, std::string_view undefined) {
   const double largest = largest_of(scores);
-  if (largest == kNone) {
+  const bool masked = largest == kNone && undefined != "kept";
+  const double sum = masked ? 0 : exp_row(scores, largest, exact);
+  if (masked || (std::isnan(sum) && undefined == "zeros")) {
     std::fill(scores.begin(), scores.end(), 0.0);
     return 1;
   }
-  const double sum = exp_row(scores, largest, exact);
   for (double& score : scores) score = score < 1e-303 ? 0 : score;  // a masked value may be infinite
   return sum;
 }
@@ -92,6 +98,7 @@ void meaning(const Evaluation& e) {
   const double given = e.call.real("scale"),
                scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(std::max<int64_t>(depth, 1)));
   const bool causal = e.call.flag("is_causal");
+  const std::string& undefined = e.call.string("undefined");
   const Mask mask(e);
   constexpr int64_t kRows = 64;  // of scores that are kept at a time
   std::vector<double> scores(static_cast<size_t>(kRows * keys)), sums(kRows);
@@ -109,7 +116,7 @@ void meaning(const Evaluation& e) {
                          });
         for (int64_t i = 0; i < count && keys > 0; ++i) {
           sums[static_cast<size_t>(i)] =
-              exponentials({scores.data() + i * keys, static_cast<size_t>(keys)}, std::is_same_v<T, double>);
+              exponentials({scores.data() + i * keys, static_cast<size_t>(keys)}, std::is_same_v<T, double>, undefined);
         }
         T* to = y.values<T>() + (head * rows + first) * width;
         multiply<double>(count, width, keys, Matrix<double>{scores.data(), keys, 1},
@@ -125,31 +132,37 @@ void meaning(const Evaluation& e) {
 }  // namespace
 
 OpDef define_scaled_dot_product_attention() {
-  return {
-      .name = "scaled_dot_product_attention",
-      .doc = "Attention: y = softmax(q * k^T * scale + mask) * v, per image and head.",
-      .inputs = {{"q", "[B,H,L,D]"},
-                 {"k", "[B,H,S,D]"},
-                 {"v", "[B,H,S,E]"},
-                 {"mask", "bool or real, broadcasts to [B,H,L,S]", true}},
-      .attrs = {{"is_causal", AttrKind::boolean, false, "whether row i attends to keys up to i only"},
-                {"scale", AttrKind::real, 0.0, "factor of the scores; 0: 1/sqrt(D)"}},
-      .traits = Trait::compute | Trait::wide,
-      .torch = {},
-      .onnx = {},
-      .infer = infer,
-      .meaning = meaning,
-      .work =
-          [](const Call& call) {
-            const Shape &q = call.input(0).shape, &v = call.input(2).shape;
-            return Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
-          },
-      .constraints = {},
-      .tolerance = 1e-5,
-      .samples = {
-          "scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
-          "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
-          "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}"}};
+  return {.name = "scaled_dot_product_attention",
+          .doc = "Attention: y = softmax(q * k^T * scale + mask) * v, per image and head.",
+          .inputs = {{"q", "[B,H,L,D]"},
+                     {"k", "[B,H,S,D]"},
+                     {"v", "[B,H,S,E]"},
+                     {"mask", "bool or real, broadcasts to [B,H,L,S]", true}},
+          .attrs =
+              {{"is_causal", AttrKind::boolean, false, "whether row i attends to keys up to i only"},
+               {"scale", AttrKind::real, 0.0, "factor of the scores; 0: 1/sqrt(D)"},
+               {"undefined", AttrKind::string, std::string("masked"),
+                "which rows whose softmax is NaN are zeros: masked (those with every key masked), kept (none), zeros"}},
+          .traits = Trait::compute | Trait::wide,
+          .torch = {},
+          .onnx = {},
+          .infer = infer,
+          .meaning = meaning,
+          .work =
+              [](const Call& call) {
+                const Shape &q = call.input(0).shape, &v = call.input(2).shape;
+                return Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
+              },
+          .constraints = {},
+          .tolerance = 1e-5,
+          .samples = {
+              "scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
+              "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
+              "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}",
+              "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = "
+              "\"kept\"}",
+              "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = "
+              "\"zeros\"}"}};
 }
 
 }  // namespace hetnn::ops

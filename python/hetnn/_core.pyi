@@ -658,7 +658,7 @@ class CompileOptions(TypedDict, total=False):
     strategy: str
     "how nodes are placed: cost, topological, depth, merge, take-all or cpu-only (docs/partitioning.md)"
     threads: int | None
-    "CPU threads of a run; 0, as when not given: all that the process may use, or the environment's HETNN_CPUS; without that no more than OMP_NUM_THREADS says, or than torch uses where it is loaded"
+    "CPU threads of a run; 0, as when not given: all that the process may use, or what the environment's HETNN_NUM_THREADS or HETNN_CPUS say; without that no more than OMP_NUM_THREADS says, or than torch uses where it is loaded"
     pin: Mapping[str, str] | Iterable[Mapping[str, Any]] | None
     'where nodes must run (on the general processor: as they were written): {"conv1": "cpu"}, or rows {"name" or "regex" or "op" or "module": pattern, "device": name, "hard": bool}'
     non_exportable: Mapping[str, str] | Iterable[Mapping[str, Any]] | None

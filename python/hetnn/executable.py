@@ -328,10 +328,18 @@ class Executable:
         return found
 
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
-        """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us."""
+        """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us; thread_us, the microseconds that
+        each thread computed (the rest of wall_us it waited for others); macs, flops and bytes, what the operator does
+        without the steps behind it; gflops and gbytes_s, those over wall_us.
+        """
         times = self._of_thread.times
         self._engine.run(_as_arrays(inputs, self._called), None, times, True)
-        return list(times.commands())
+        rows = list(times.commands())
+        for row in rows:
+            ns = row["wall_us"] * 1e3
+            row["gflops"] = (2 * row["macs"] + row["flops"]) / ns if ns else 0.0
+            row["gbytes_s"] = row["bytes"] / ns if ns else 0.0
+        return rows
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
         """Runs once and writes a timeline that Perfetto and chrome://tracing open.

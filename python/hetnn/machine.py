@@ -28,11 +28,13 @@ def cpu_slug() -> str:
 
 
 def default_threads() -> int:
-    """Threads of a run for which nothing was said: as many as the environment's HETNN_CPUS says, else the processors
-    that this process may use, no more than OMP_NUM_THREADS says, or than torch uses where it is loaded.
+    """Threads of a run for which nothing was said: as many as the environment's HETNN_NUM_THREADS or HETNN_CPUS says,
+    else the processors that this process may use, no more than OMP_NUM_THREADS says, or than torch uses where it is
+    loaded.
     """
     torch = sys.modules.get("torch")
-    count = None if "HETNN_CPUS" in os.environ else getattr(torch, "get_num_threads", None)
+    said = {"HETNN_CPUS", "HETNN_NUM_THREADS"} & os.environ.keys()
+    count = None if said else getattr(torch, "get_num_threads", None)
     return _runtime.usable_threads(count() if count else 0)
 
 

@@ -32,6 +32,15 @@ std::optional<int> leading_count(std::string_view digits, std::string_view end_a
   return count;
 }
 
+// What the environment says of how many to use.
+std::optional<int> said_by(const char* variable, std::string_view what) {
+  const char* said = std::getenv(variable);
+  if (!said) return std::nullopt;
+  if (const auto count = leading_count(said, "")) return count;
+  throw InvalidModel(text("the environment's ", variable, " says how many ", what, " to use, from 1 to ", kMostCpus,
+                          "; got '", said, "'. Set a number, or unset it for all that the process may use."));
+}
+
 }  // namespace
 
 ThreadsAtMost::ThreadsAtMost(int threads) : before_(std::exchange(most_threads, threads)) {}
@@ -52,11 +61,7 @@ void SpinBarrier::arrive_and_wait() {
 }
 
 int usable_cpus() {
-  if (const char* said = std::getenv("HETNN_CPUS")) {
-    if (const auto cpus = leading_count(said, "")) return *cpus;
-    throw InvalidModel(text("the environment's HETNN_CPUS says how many CPUs to use, from 1 to ", kMostCpus, "; got '",
-                            said, "'. Set a number, or unset it for all that the process may use."));
-  }
+  if (const auto cpus = said_by("HETNN_CPUS", "CPUs")) return *cpus;
 #if defined(__linux__)
   cpu_set_t mask;
   CPU_ZERO(&mask);
@@ -68,6 +73,7 @@ int usable_cpus() {
 int usable_threads(int requested) {
   const int cpus = usable_cpus();
   if (requested > 0) return std::min(requested, cpus);
+  if (const auto threads = said_by("HETNN_NUM_THREADS", "threads")) return std::min(*threads, cpus);
   const char* openmp = std::getenv("OMP_NUM_THREADS");
   if (!openmp || std::getenv("HETNN_CPUS")) return cpus;
   return std::min(leading_count(openmp, ",").value_or(cpus), cpus);

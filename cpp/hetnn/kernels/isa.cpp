@@ -1,7 +1,11 @@
 // What this machine has of what the kernels were compiled for.
 #include "hetnn/kernels/isa.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/simd_targets.h"
@@ -35,10 +39,27 @@ std::vector<int64_t> available() {
 
 std::atomic<int64_t> restricted{0};
 
+constexpr std::pair<std::string_view, int64_t> kNames[] = {
+    {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"neon", HWY_NEON}, {"baseline", HWY_STATIC_TARGET}};
+
+int64_t wanted_isa() {
+  const std::vector<int64_t> here = available();
+  const char* said = std::getenv("HETNN_TARGET");
+  if (!said || !*said) return here.front();
+  std::string known;
+  for (const auto& [name, target] : kNames) {
+    if (std::ranges::find(here, target) == here.end()) continue;
+    if (name == said) return target;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw InvalidModel(text("the environment's HETNN_TARGET says which instructions to use; this machine has ", known,
+                          ", got '", said, "'. Set one of them, or unset it for the best."));
+}
+
 }  // namespace
 
 int64_t chosen_isa() {
-  static const int64_t best = available().front();
+  static const int64_t best = wanted_isa();
   const int64_t only = restricted.load(std::memory_order_relaxed);
   return only ? only : best;
 }

@@ -14,7 +14,8 @@ std::vector<std::string> available_isas();
 /// kernels are being made on other threads. Throws Unsupported for a name that is not available.
 void restrict_isa(const std::string& name);
 
-/// The instruction set in use, as Highway numbers its targets.
+/// The instruction set in use, as Highway numbers its targets: the best, or no better than the environment's
+/// HETNN_TARGET says ("avx512", "avx2", "neon", "baseline"). Throws InvalidModel where it says something else.
 int64_t chosen_isa();
 
 /// The one that products of integers use: AVX-512 where it multiplies bytes (VNNI), else AVX2.

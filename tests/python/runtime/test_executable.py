@@ -241,12 +241,24 @@ def test_profiles_and_traces(executable: hetnn.Executable, tmp_path: Path) -> No
     rows = executable.profile(X, Z)
     assert rows
     assert all(row["kernel"] and row["wall_us"] >= 0 for row in rows)
+    assert all(row["bytes"] > 0 for row in rows)
+    assert all(max(row["thread_us"]) <= row["wall_us"] * 1.01 + 1 for row in rows)
     executable.trace(tmp_path / "trace.json", X, Z)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     spans = [event for event in events if event["ph"] == "X"]
     assert {span["cat"] for span in spans} >= {"subprogram", rows[0]["kernel"]}
     assert all(span["dur"] >= 0 for span in spans)
     assert {event["tid"] for event in events} == {event["tid"] for event in events if event["ph"] == "M"}
+
+
+def test_a_profile_says_what_a_kernel_reaches() -> None:
+    layer = torch.nn.Linear(300, 200, bias=False)
+    executable = hetnn.compile(torch.export.export(layer, (torch.zeros(50, 300),)), "cpu", threads=2)
+    (row,) = executable.profile(np.zeros((50, 300), np.float32))
+    assert row["macs"] == 50 * 300 * 200
+    assert row["bytes"] >= 4 * (50 * 300 + 300 * 200 + 50 * 200)
+    assert row["gflops"] == pytest.approx(2 * row["macs"] / row["wall_us"] / 1e3)
+    assert len(row["thread_us"]) == hetnn.machine.usable_threads(2)
 
 
 def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:

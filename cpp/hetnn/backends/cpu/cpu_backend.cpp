@@ -7,6 +7,7 @@
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/passes/compute_in_f32.h"
@@ -18,7 +19,9 @@ namespace {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const DeviceSpec& spec)
-      : Backend(spec), speeds_(cpu::parse_speeds(spec.spec_json, "the data sheet of " + spec.name)) {}
+      : Backend(spec), speeds_(cpu::parse_speeds(spec.spec_json, "the data sheet of " + spec.name)) {
+    kernels::chosen_isa();  // says where the environment names none
+  }
 
   /// Every operator runs: by a variant where one takes the call, else by its meaning.
   target::Support support(const ir::Node& node) const override {

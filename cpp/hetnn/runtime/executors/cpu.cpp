@@ -10,6 +10,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/narrowed.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
@@ -88,6 +89,7 @@ class CpuVisit final : public Visit {
     Clock::time_point begin;
   };
   void run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch);
+  CommandTime time_of(size_t index, Clock::time_point visit, Clock::time_point begin) const;
 
   const CpuBound& bound_;
   std::byte* const scratch_;
@@ -100,6 +102,7 @@ class CpuVisit final : public Visit {
   };
   std::vector<Place<const std::byte*>> read_;
   std::vector<Place<std::byte*>> written_;
+  std::vector<double> thread_us_;  // of a visit whose commands are timed: [command][thread]
   FoundSizes* found_ = nullptr;    // of the visit under way
   std::exception_ptr failure_;     // of a meaning or a check
   std::atomic<bool> refused_;      // by a kernel of the visit under way
@@ -305,6 +308,8 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   last_barrier_.store(kNever, std::memory_order_relaxed);
   refused_.store(false, std::memory_order_relaxed);
   const auto begin = launch.commands ? Clock::now() : Clock::time_point();
+  const auto threads = static_cast<size_t>(bound_.threads());
+  if (launch.commands) thread_us_.assign(pointers_.size() * threads, 0);
   for (size_t from = 0, to = 0; from < pointers_.size(); from = to) {
     to = bound_.end_of_stretch(from);
     parallel_region_up_to(bound_.commands()[from].body ? 1 : bound_.threads(), [&](int thread, SpinBarrier& barrier) {
@@ -312,6 +317,10 @@ void CpuVisit::start(const Launch& launch, Event& done) {
     });
     if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  for (size_t k = 0; launch.commands && k < pointers_.size(); ++k) {
+    const auto first = thread_us_.begin() + static_cast<std::ptrdiff_t>(k * threads);
+    (*launch.commands)[k].thread_us.assign(first, first + static_cast<std::ptrdiff_t>(threads));
   }
   done.set();
 }
@@ -356,6 +365,27 @@ void CpuVisit::run_alone(size_t index, const Launch& launch) {
   tell_refused(index);
 }
 
+CommandTime CpuVisit::time_of(size_t index, Clock::time_point visit, Clock::time_point begin) const {
+  const BoundCommand& command = bound_.commands()[index];
+  CommandTime time{command.command.node,
+                   command.kernel ? command.command.variant
+                   : command.body ? std::string("body")
+                                  : text("meaning of ", command.command.op->name),
+                   us(begin - visit), us(Clock::now() - begin)};
+  const ops::Call& call = command.call->call();
+  const ops::OpDef& op = *call.op;
+  ops::Work work;
+  if (op.work) work = op.work(call);
+  if (!op.work && op.has(ops::Trait::elementwise)) work.flops = elements(call.output().shape);
+  // Sizes that values say are not known here.
+  if (work.macs.is_static()) time.macs = static_cast<double>(work.macs.value());
+  if (work.flops.is_static()) time.flops = static_cast<double>(work.flops.value());
+  for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
+    for (const int32_t id : *ids) time.bytes += id < 0 ? 0 : static_cast<double>(bound_.buffer(id).size_bytes);
+  }
+  return time;
+}
+
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
 // that the others take part in. Thread 0 asks whether to stop, and at the next barrier all leave.
 void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch) {
@@ -376,27 +406,29 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (lies_there(k)) {
-      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - stretch.begin), 0});
+      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - stretch.begin)});
       continue;
     }
+    const auto computed = [&, from = begin] {
+      if (times)
+        thread_us_[k * static_cast<size_t>(bound_.threads()) + static_cast<size_t>(thread)] = us(Clock::now() - from);
+    };
     if (command.serial) {
-      if (thread == 0 && !stops) run_alone(k, launch);
+      if (thread == 0 && !stops) {
+        run_alone(k, launch);
+        computed();
+      }
       all_here = false;
     } else {
       if (!all_here && !meet()) return;
       all_here = true;
       command.kernel->run({thread, barrier.threads(), barrier, scratch_, &refused_}, pointers_[k].inputs.data(),
                           pointers_[k].outputs.data());
+      computed();
       if (!meet()) return;
       if (thread == 0) tell_refused(k);
     }
-    if (times && thread == 0) {
-      times->push_back({command.command.node,
-                        command.kernel ? command.command.variant
-                        : command.body ? std::string("body")
-                                       : text("meaning of ", command.command.op->name),
-                        us(begin - stretch.begin), us(Clock::now() - begin)});
-    }
+    if (times && thread == 0) times->push_back(time_of(k, stretch.begin, begin));
   }
   if (stops) last_barrier_.store(met, std::memory_order_relaxed);
 }
@@ -407,6 +439,7 @@ class CpuExecutor final : public Executor {
       : program_(load.program),
         code_(program::read_cpu_code(load.code, load.subprogram, load.program, load.called)),
         bodies_(load.bodies) {
+    kernels::chosen_isa();  // says where the environment names none
     for (const program::Command& command : code_.commands) check_body(command, load.program, bodies_, load.called);
   }
   std::vector<Moment> moments() const override {

@@ -227,10 +227,12 @@ class WinogradConv final : public Kernel {
 }  // namespace
 
 bool winograd_pays(const WindowGeometry& g) {
-  // Below 14 pixels a side the fourfold weights cost more to fetch than the multiplications saved; with few channels
-  // the transforms do.
+  // Fourfold weights are fetched: 144 bytes for each pair of channels, in whose time from memory a processor multiplies
+  // by 9 for some 160 pixels. Weights that stay in a cache cost less. With few channels the transforms cost more.
+  constexpr int64_t kLeastPixels = 180, kCachedPixels = 144, kCached_bytes = 8 << 20;
+  const int64_t least = packed_winograd_bytes(g) <= kCached_bytes ? kCachedPixels : kLeastPixels;
   return fits(g) && g.channels >= 32 && g.out_channels >= 32 && g.out_height >= 12 && g.out_width >= 12 &&
-         g.out_pixels() * 64 >= g.channels * g.out_channels / 8;
+         g.out_pixels() >= least;
 }
 
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g) {

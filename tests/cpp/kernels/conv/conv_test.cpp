@@ -312,6 +312,7 @@ TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
   };
   EXPECT_EQ(recommended(64, 56, 3, 1), "winograd");
   EXPECT_EQ(recommended(256, 14, 3, 1), "winograd");
+  EXPECT_EQ(recommended(512, 14, 3, 1), "winograd");
   EXPECT_EQ(recommended(512, 7, 3, 1), "direct");
   EXPECT_EQ(recommended(64, 56, 3, 2), "direct");
   EXPECT_EQ(recommended(64, 56, 5, 1), "direct");

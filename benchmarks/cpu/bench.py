@@ -4,12 +4,16 @@
     python benchmarks/cpu/bench.py lower FOLDER [--nets a,b]        by an interpreter that has ExecuTorch
     python benchmarks/cpu/bench.py run FOLDER [--nets a,b] [--peers a,b] [--threads 2] [--rounds 5]
                                               [--beside SITE] [--json FILE] [--history FILE]
+    python benchmarks/cpu/bench.py kernels FOLDER [--nets a,b] [--threads 2] [--most 5]
 
 `ratio` is the best peer over hetnn, of peers whose answer is within 1e-4 of torch's as a share of its largest element
 ("!" marks the others); hetnn's own answer is judged on a second input too, and a network that it does not run or
 answers wrong has the ratio 0. `onnx` is hetnn's time from torch.export over its time from ONNX. Runs of one program
 drift by some 7 %, so two trees of hetnn are compared in turns: `--beside` names the folder where the other one is
 installed, and `gain` is its time over this one's. XNNPACK runs in the interpreter that BENCH_PYTHON_XNNPACK names.
+
+`kernels` names hetnn's kernels of a network that lose most time to their ceiling: the best product's multiplications,
+or memory's bytes for what does not fit the third-level cache; with what each reaches.
 
 `--history` appends what was measured, with the machine's peaks, and prints what changed since the last line of that
 machine. Exit 1 where the mean of the main networks' ratios is below 1.3 or any of them below 1.
@@ -35,6 +39,7 @@ from side_by_side import Peer, measure, serve
 TOLERANCE = 1e-4
 LEAST_MEAN, LEAST = 1.3, 1.0
 _CHANGED = 0.05  # less is drift
+_CACHE_BYTES = 16e6
 
 
 def error_of(answer: peers.Arrays, path: Path) -> float:
@@ -172,18 +177,53 @@ def run(args: argparse.Namespace) -> bool:
     return not main_ratios or (mean(main_ratios) >= LEAST_MEAN and min(main_ratios) >= LEAST)
 
 
+def kernels(args: argparse.Namespace) -> None:
+    import hetnn
+
+    about = machine(args.threads)
+    print(f"best product {about['gflops']:.0f} GF/s, memory {about['read_gbs']:.0f} GB/s")
+    for name in args.nets:
+        folder = args.folder / name
+        executable = hetnn.compile(folder / "model.pt2", "cpu", threads=args.threads)
+        inputs = peers.arrays_of(folder / "inputs.npz")
+        best = executable.profile(*inputs)
+        for _ in range(20):
+            again = executable.profile(*inputs)
+            best = [min(pair, key=lambda row: row["wall_us"]) for pair in zip(best, again, strict=True)]
+        total = sum(row["wall_us"] for row in best)
+        lost = {k: row["wall_us"] - ceiling_us(row, about) for k, row in enumerate(best)}
+        print(f"{name}: {total / 1e3:.3f} ms, {sum(lost.values()) / total:.0%} of it above the ceilings")
+        for k in sorted(lost, key=lambda k: -lost[k])[: args.most]:
+            row = best[k]
+            waits = row["wall_us"] - sum(row["thread_us"]) / len(row["thread_us"])
+            print(
+                f"    {row['node']:28} {row['kernel']:22} {row['wall_us']:9.1f} us  {row['gflops']:6.1f} GF/s "
+                f"{row['gflops'] / about['gflops']:4.0%}  {row['gbytes_s']:6.1f} GB/s  loses {lost[k]:8.1f} us, "
+                f"waits {waits:6.1f}",
+                flush=True,
+            )
+
+
+def ceiling_us(row: dict[str, Any], about: dict[str, Any]) -> float:
+    """No kernel that multiplies as often and reads as much takes less."""
+    multiplied = 2 * row["macs"] / about["gflops"] / 1e3
+    moved = row["bytes"] / about["read_gbs"] / 1e3 if row["bytes"] > _CACHE_BYTES else 0.0
+    return max(multiplied, moved)
+
+
 def names(text: str) -> list[str]:
     return text.split(",")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["prepare", "lower", "run", "work"])
+    parser.add_argument("mode", choices=["prepare", "lower", "run", "kernels", "work"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nets", type=names, default=list(networks.NETWORKS))
     parser.add_argument("--peers", type=names, default=list(peers.ENGINES))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--most", type=int, default=5)
     parser.add_argument("--beside", type=Path, metavar="SITE")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--history", type=Path, metavar="FILE")
@@ -196,6 +236,9 @@ def main() -> int:
         return 0
     if args.mode == "run":
         return 0 if run(args) else 1
+    if args.mode == "kernels":
+        kernels(args)
+        return 0
     for name in args.nets:
         begin = time.perf_counter()
         if args.mode == "prepare":

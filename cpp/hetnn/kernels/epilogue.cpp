@@ -10,19 +10,63 @@
 namespace hetnn::kernels {
 namespace {
 
-// `clip 0 6`, for messages.
-std::string written(const Step& step) {
-  std::string out = step.function;
-  if (step.input >= 0) out += text(" %", step.input);
-  for (const double value : step.values) out += text(" ", value);
+// Fills `into` with strides, or says why there are none.
+Refusal find_operand(const TensorView& view, const TensorView& output, StepOperand& into) {
+  const RowView out = row_view(output);
+  const int64_t count = view.elems();
+  // One element for all: strides stay 0.
+  if (count == 1) return std::nullopt;
+  if (output.layout == Layout::nhwc) {
+    if (view.rank == 1) {
+      into.col_step = 1;
+      return count == out.cols ? Refusal() : "an operand of one axis has one element per channel";
+    }
+    const std::optional<TensorView> pixels = view.rank == output.rank ? as_nhwc(view) : std::nullopt;
+    if (!pixels) return "the layouts differ";
+    const RowView rows = row_view(*pixels);
+    if (rows.cols != 1 && rows.cols != out.cols) return "the channels differ";
+    into.col_step = rows.cols == 1 ? 0 : 1;
+    const int64_t batch = view.dims[0];
+    if (batch != 1 && batch != output.dims[0]) return "the batches differ";
+    if (rows.rows_per_batch == 1) {
+      if (batch == 1) return std::nullopt;
+      into.row_stride = rows.pitch;
+      into.row_group = out.rows_per_batch;
+      return std::nullopt;
+    }
+    if (!std::ranges::equal(view.shape().subspan(2), output.shape().subspan(2))) return "only some spatial axes match";
+    if (batch != output.dims[0]) return "one image for a batch";
+    into.row_stride = rows.pitch;
+    return std::nullopt;
+  }
+  if (view.layout != Layout::plain) return "the layouts differ";
+  const int64_t last = view.rank == 0 ? 1 : view.dims[static_cast<size_t>(view.rank - 1)];
+  if (count == out.cols && last == out.cols) {
+    into.col_step = 1;
+  } else if (count == out.rows * out.cols && last == out.cols) {
+    into.col_step = 1;
+    into.row_stride = out.cols;
+  } else if (count == out.rows && last == 1) {
+    into.row_stride = 1;
+  } else {
+    return "it is neither the full shape, nor the last axis, nor one element a row";
+  }
+  return std::nullopt;
+}
+
+StepOperand resolve(const KernelCall& call, int input, const TensorView& output) {
+  StepOperand out{.input = input};
+  const Refusal unfit = find_operand(call.inputs[static_cast<size_t>(input)], output, out);
+  HETNN_ASSERT(!unfit, "operand ", input, " of a step: ", *unfit);
   return out;
 }
 
-[[noreturn]] void refuse_step(const Step& step, std::string_view why) {
-  throw InvalidModel(text("step '", written(step), "' ", why, ". Steps are the elementwise functions."));
-}
-
 }  // namespace
+
+Refusal refuse_operand(const TensorView& operand, const TensorView& output) {
+  StepOperand found;
+  return find_operand(operand, output, found);
+}
 
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   for (const Step& step : call.steps) {
@@ -32,81 +76,17 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
     }
     if (is_sum(step)) {
       Sum sum{SumStep(step, call.params.integer("fan_in", 0)), {}};
-      for (int k = 0; k < operand_count(step); ++k) sum.operands.push_back(resolve(call, step, step.input + k, output));
+      for (int k = 0; k < operand_count(step); ++k) sum.operands.push_back(resolve(call, step.input + k, output));
       steps_.emplace_back(std::move(sum));
       continue;
     }
-    const std::optional<ops::Function> function = ops::function_from_name(step.function);
-    if (!function) refuse_step(step, "names no known operation");
-    const ops::FunctionDef& def = ops::function_def(*function);
-    if (static_cast<int>(step.values.size()) != def.constant_count())
-      refuse_step(step, text("takes ", def.constant_count(), " constant(s) and has ", step.values.size()));
-    const bool binary = def.operands == 2;
-    if (binary != (step.input >= 0)) refuse_step(step, binary ? "needs an operand" : "takes no operand");
-    steps_.emplace_back(Function{.function = *function,
-                                 .map = block_function(*function),
-                                 .operand = binary ? resolve(call, step, step.input, output) : Operand{},
+    const ops::Function function = *ops::function_from_name(step.function);
+    steps_.emplace_back(Function{.function = function,
+                                 .map = block_function(function),
+                                 .operand = step.input < 0 ? Operand{} : resolve(call, step.input, output),
                                  .c0 = step.values.empty() ? 0.0f : static_cast<float>(step.values[0]),
                                  .c1 = step.values.size() < 2 ? 0.0f : static_cast<float>(step.values[1])});
   }
-}
-
-EpiloguePlan::Operand EpiloguePlan::resolve(const KernelCall& call, const Step& step, int input,
-                                            const TensorView& output) {
-  if (input < 0 || static_cast<size_t>(input) >= call.inputs.size())
-    refuse_step(step, text("names an input beyond the call's ", call.inputs.size()));
-  const RowView out = row_view(output);
-  const TensorView& view = call.inputs[static_cast<size_t>(input)];
-  require_dtype(view, operand_type(step), text("the operand of step '", written(step), "'"));
-  const auto unfit = [&](std::string_view why) {
-    throw Unsupported(text("step '", written(step), "': operand ", view_text(view),
-                           " cannot be combined with an output ", view_text(output), ": ", why,
-                           ". Expand or copy it to the output's shape and layout first."));
-  };
-  Operand resolved{.input = input};
-  const int64_t count = view.elems();
-  // One element for all: strides stay 0.
-  if (count == 1) return resolved;
-  if (output.layout == Layout::nhwc) {
-    if (view.rank == 1) {
-      if (count != out.cols) unfit("a rank-1 operand has one element per channel");
-      resolved.col_step = 1;
-    } else {
-      const std::optional<TensorView> pixels = view.rank == output.rank ? as_nhwc(view) : std::nullopt;
-      if (!pixels) unfit("the layouts differ");
-      const RowView rows = row_view(*pixels);
-      if (rows.cols != 1 && rows.cols != out.cols) unfit("the channels differ");
-      resolved.col_step = rows.cols == 1 ? 0 : 1;
-      const int64_t batch = view.dims[0];
-      if (batch != 1 && batch != output.dims[0]) unfit("the batches differ");
-      if (rows.rows_per_batch == 1) {
-        if (batch != 1) {
-          resolved.row_stride = rows.pitch;
-          resolved.row_group = out.rows_per_batch;
-        }
-      } else {
-        for (int axis = 2; axis < view.rank; ++axis)
-          if (view.dims[static_cast<size_t>(axis)] != output.dims[static_cast<size_t>(axis)])
-            unfit("only some spatial axes match");
-        if (batch != output.dims[0]) unfit("one image for a batch");
-        resolved.row_stride = rows.pitch;
-      }
-    }
-  } else {
-    if (view.layout != Layout::plain) unfit("the layouts differ");
-    const int64_t last = view.rank == 0 ? 1 : view.dims[static_cast<size_t>(view.rank - 1)];
-    if (count == out.cols && last == out.cols) {
-      resolved.col_step = 1;
-    } else if (count == out.rows * out.cols && last == out.cols) {
-      resolved.col_step = 1;
-      resolved.row_stride = out.cols;
-    } else if (count == out.rows && last == 1) {
-      resolved.row_stride = 1;
-    } else {
-      unfit("it is neither the full shape, nor the last axis, nor one element a row");
-    }
-  }
-  return resolved;
 }
 
 RegisterPart EpiloguePlan::take_register_part(bool with_addend) {

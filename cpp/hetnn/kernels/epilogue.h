@@ -27,12 +27,25 @@ struct RegisterPart {
   float hi = std::numeric_limits<float>::infinity();
 };
 
+/// Where a tile has an operand of a step.
+struct StepOperand {
+  int input = -1;
+  int64_t row_stride = 0;  // elements from one (group of) row(s) to the next
+  int64_t row_group = 1;   // rows that share one row of the operand
+  int64_t col_step = 0;
+  /// One for every element of the output, row after row.
+  bool is_full() const { return row_stride > 0 && row_group == 1 && col_step == 1; }
+};
+
+/// Why an operand of a step cannot be combined with rows of such an output.
+Refusal refuse_operand(const TensorView& operand, const TensorView& output);
+
 class EpiloguePlan {
  public:
   EpiloguePlan() = default;
 
-  /// The steps of the call; `output` is the view the kernel writes (its layout decides what rows
-  /// are). Throws InvalidModel or Unsupported when a step or the shape of an operand cannot be served.
+  /// The steps of the call, whose operands are not refused; `output` is the view the kernel writes (its layout decides
+  /// what rows are).
   EpiloguePlan(const KernelCall& call, const TensorView& output);
 
   bool empty() const { return steps_.empty(); }
@@ -47,14 +60,7 @@ class EpiloguePlan {
              const std::byte* const* inputs) const;
 
  private:
-  struct Operand {
-    int input = -1;
-    int64_t row_stride = 0;  // elements from one (group of) row(s) to the next
-    int64_t row_group = 1;   // rows that share one row of the operand
-    int64_t col_step = 0;
-    /// One for every element of the output, row after row.
-    bool is_full() const { return row_stride > 0 && row_group == 1 && col_step == 1; }
-  };
+  using Operand = StepOperand;
   struct Function {
     std::optional<ops::Function> function;  // none: a rounding
     BlockFunction map;
@@ -66,8 +72,6 @@ class EpiloguePlan {
     std::vector<Operand> operands;
   };
   using Resolved = std::variant<Function, Sum>;
-
-  static Operand resolve(const KernelCall& call, const Step& step, int input, const TensorView& output);
 
   std::vector<Resolved> steps_;
 };

@@ -103,7 +103,15 @@ class Kernel {
   virtual std::optional<int64_t> view() const { return std::nullopt; }
 };
 
+/// Of a call that the variant serves.
 using KernelFactory = std::unique_ptr<Kernel> (*)(const KernelCall&);
+
+/// Why a kernel does not serve a call, as a sentence that names the kernel; nothing where it serves it.
+using Refusal = std::optional<std::string>;
+
+/// Whether the kernel serves a call, which its operator's inference has taken: a question of types, layouts, parameters
+/// and steps, for which nothing is made and nothing thrown.
+using ServesFunction = Refusal (*)(const KernelCall&);
 
 /// Turns a plain weight (input number `input` of `call`, whose view has its logical shape) into the bytes the kernel
 /// reads. The result depends on the call's shapes of weights and its parameters alone, not on the machine.
@@ -128,12 +136,13 @@ using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 /// `written_plain` reads either and writes plain memory.
 enum class LayoutWish : uint8_t { plain, written_plain, same, kept, channels_last };
 
-/// A fast way to compute an operator. Where no variant takes a call, the operator's meaning computes it.
+/// A fast way to compute an operator. Where no variant serves a call, the operator's meaning computes it.
 struct Variant {
   std::string_view name;   // of the kernel, in files and traces
   std::string_view op;     // the operator; empty: those that `function` says
   std::string_view speed;  // the class of work that its time is predicted by
-  KernelFactory create;    // throws Unsupported or InvalidModel for a call it cannot serve
+  ServesFunction serves;
+  KernelFactory create;  // asked for nothing but what it serves: make_kernel
   LayoutWish layout = LayoutWish::same;
   bool integers = false;  // computes with the integers of quantized i8 themselves; the others do not know their scales
   bool takes_steps = false;
@@ -149,9 +158,19 @@ struct Variant {
 /// The variant of that name, or null.
 const Variant* find_kernel(std::string_view name);
 
-/// The variant for calls of an operator, or null where its meaning is all there is: of a call on quantized i8 rather
-/// one that computes with integers. Whether it takes a call's types and shapes, `create` says.
-const Variant* variant_of(const ops::Call& call);
+/// The variants for calls of that kind, the first choice first: of a call on quantized i8 those that compute with
+/// integers, where there are any. Whether one takes a call's types and shapes, `serves` says.
+std::vector<const Variant*> variants_of(const ops::Call& call);
+
+/// Whether one of those variants is made so.
+bool is_made_by(KernelFactory create, const ops::Call& call);
+
+/// Why the variant does not serve the call; nothing where it does.
+Refusal refusal_of(const Variant& variant, const KernelCall& call);
+
+/// The kernel of a call. Unsupported with the reason where the variant refuses it; InternalError where it serves a call
+/// that it then cannot be made for.
+std::unique_ptr<Kernel> make_kernel(const Variant& variant, const KernelCall& call);
 
 /// Whether a variant of the operator reads that input, a constant of f16 or bf16, as it is.
 bool reads_narrow(const ops::OpDef& op, int input);

@@ -130,34 +130,53 @@ template void copy_nhwc_to_plain(const float*, float*, int64_t, int64_t, int64_t
 template void copy_nhwc_to_plain(const int8_t*, int8_t*, int64_t, int64_t, int64_t, int64_t, int, int);
 template void copy_nhwc_to_plain(const uint16_t*, uint16_t*, int64_t, int64_t, int64_t, int64_t, int, int);
 
-std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create) {
-  HETNN_ASSERT(!call.outputs.empty());
-  std::vector<TensorView> inputs(call.inputs.begin(), call.inputs.end());
-  std::vector<TensorView> outputs(call.outputs.begin(), call.outputs.end());
+namespace {
+
+// A call with its operands as nhwc, and what is copied for it.
+struct NhwcCall {
+  explicit NhwcCall(const KernelCall& call)
+      : inputs(call.inputs.begin(), call.inputs.end()), outputs(call.outputs.begin(), call.outputs.end()) {
+    const int rank = call.outputs[0].rank;
+    if (rank < 3 || rank > 5) return;
+    turn(inputs, in, rank);
+    turn(outputs, out, rank);
+  }
+
+  std::vector<TensorView> inputs, outputs;
   std::vector<Conversion> in, out;
-  const int rank = call.outputs[0].rank;
-  const auto convert = [rank](std::vector<TensorView>& views, std::vector<Conversion>& conversions) {
+
+ private:
+  static void turn(std::vector<TensorView>& views, std::vector<Conversion>& conversions, int rank) {
     for (size_t i = 0; i < views.size(); ++i) {
       TensorView& view = views[i];
-      if (view.packed || view.layout == Layout::nhwc || view.rank != rank || rank < 3 || rank > 5) continue;
+      if (view.packed || view.layout == Layout::nhwc || view.rank != rank) continue;
       if (const std::optional<TensorView> same = as_nhwc(view)) {
         view = *same;
         continue;
       }
-      const int64_t elem_bytes = dtype_bytes(view.dtype);
-      if (elem_bytes != 4 && elem_bytes != 2 && elem_bytes != 1)
-        throw Unsupported(text("a plain ", dtype_name(view.dtype), " operand cannot be turned to nhwc on the fly: ",
-                               view_text(view), ". Insert a copy to the nhwc layout."));
       view = TensorView::nhwc(view.dtype, view.shape());
-      conversions.push_back({static_cast<int>(i), row_view(view), view.dims[0], elem_bytes});
+      conversions.push_back({static_cast<int>(i), row_view(view), view.dims[0], dtype_bytes(view.dtype)});
     }
-  };
-  convert(inputs, in);
-  convert(outputs, out);
-  std::unique_ptr<Kernel> inner = create({inputs, outputs, call.params, call.steps});
-  if (in.empty() && out.empty()) return inner;
-  return std::make_unique<AdaptedKernel>(std::move(inner), std::move(in), std::move(out), inputs.size(),
-                                         outputs.size());
+  }
+};
+
+bool can_turn(const Conversion& c) { return c.elem_bytes == 4 || c.elem_bytes == 2 || c.elem_bytes == 1; }
+
+}  // namespace
+
+Refusal serves_with_nhwc(const KernelCall& call, ServesFunction serves) {
+  const NhwcCall turned(call);
+  if (!std::ranges::all_of(turned.in, can_turn) || !std::ranges::all_of(turned.out, can_turn))
+    return text("a plain ", dtype_name(call.inputs[0].dtype), " operand cannot be turned to nhwc on the fly.");
+  return serves({turned.inputs, turned.outputs, call.params, call.steps});
+}
+
+std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create) {
+  NhwcCall turned(call);
+  std::unique_ptr<Kernel> inner = create({turned.inputs, turned.outputs, call.params, call.steps});
+  if (turned.in.empty() && turned.out.empty()) return inner;
+  return std::make_unique<AdaptedKernel>(std::move(inner), std::move(turned.in), std::move(turned.out),
+                                         turned.inputs.size(), turned.outputs.size());
 }
 
 }  // namespace hetnn::kernels

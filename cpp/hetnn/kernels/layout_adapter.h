@@ -10,6 +10,9 @@ namespace hetnn::kernels {
 /// scratch.
 std::unique_ptr<Kernel> make_with_nhwc(const KernelCall& call, KernelFactory create);
 
+/// Whether a kernel that is asked by `serves` serves the call then.
+Refusal serves_with_nhwc(const KernelCall& call, ServesFunction serves);
+
 /// Copies this thread's share of a tensor of the same shape from one layout to the other (elements of 4, 2
 /// or 1 bytes: float, uint16_t, int8_t).
 /// images: plain[n][c][pixel] <-> pixels: nhwc[n][pixel * pitch + c].

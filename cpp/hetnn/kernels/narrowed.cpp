@@ -48,7 +48,7 @@ class Narrowed final : public Kernel {
 
 std::unique_ptr<Kernel> make_narrowed(const Variant& variant, const KernelCall& call, const TensorView& written) {
   std::unique_ptr<Kernel> convert = make_cast({call.outputs.first(1), {&written, 1}, call.params});
-  return std::make_unique<Narrowed>(variant.create(call), std::move(convert), call.outputs[0].span_bytes(),
+  return std::make_unique<Narrowed>(make_kernel(variant, call), std::move(convert), call.outputs[0].span_bytes(),
                                     call.outputs.size());
 }
 

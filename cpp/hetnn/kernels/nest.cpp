@@ -1,6 +1,7 @@
 // Builds loops over several tensors.
 #include "hetnn/kernels/nest.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "hetnn/base/error.h"
@@ -28,23 +29,19 @@ std::array<int64_t, 8> strides_of(const TensorView& view) {
   return strides;
 }
 
+bool broadcasts(const TensorView& view, std::span<const int64_t> shape) {
+  if (view.shape().size() > shape.size()) return false;
+  const auto aligned = shape.last(view.shape().size());
+  return std::ranges::equal(view.shape(), aligned, [](int64_t dim, int64_t to) { return dim == to || dim == 1; });
+}
+
 NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> shape, std::string_view what) {
+  HETNN_ASSERT(broadcasts(view, shape), what, " is ", view_text(view));
   NestOperand operand;
-  const auto rank = static_cast<int>(shape.size());
   const std::array<int64_t, 8> strides = strides_of(view);
-  bool fits = view.rank <= rank;
-  for (int axis = 0; fits && axis < view.rank; ++axis) {
-    const int64_t dim = view.dims[static_cast<size_t>(axis)];
-    const auto to = static_cast<size_t>(rank - view.rank) + static_cast<size_t>(axis);
-    fits = dim == shape[to] || dim == 1;
-    operand.strides[to] = dim == 1 ? 0 : strides[static_cast<size_t>(axis)];
-  }
-  if (!fits) {
-    std::string wanted;
-    for (const int64_t dim : shape) wanted.append(wanted.empty() ? "" : ",").append(std::to_string(dim));
-    throw InvalidModel(text(what, " does not broadcast to [", wanted, "]; got ", view_text(view),
-                            ". Axes are aligned at the right and must be equal or 1."));
-  }
+  const size_t skipped = shape.size() - view.shape().size();
+  for (size_t axis = 0; axis < view.shape().size(); ++axis)
+    operand.strides[skipped + axis] = view.dims[axis] == 1 ? 0 : strides[axis];
   return operand;
 }
 

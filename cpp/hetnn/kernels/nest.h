@@ -25,8 +25,10 @@ struct NestOperand {
   int64_t offset = 0;
 };
 
-/// Strides of `view` broadcast to `shape`, axes aligned at the right (numpy rules). Throws InvalidModel when they do
-/// not fit; `what` names the operand.
+/// Whether `view` broadcasts to `shape`, axes aligned at the right (numpy rules): each is equal or 1.
+bool broadcasts(const TensorView& view, std::span<const int64_t> shape);
+
+/// Strides of a `view` that broadcasts to `shape`; `what` names the operand.
 NestOperand broadcast_operand(const TensorView& view, std::span<const int64_t> shape, std::string_view what);
 
 /// Offsets of a nest's operands, on the stack for as many as calls usually have: runs allocate nothing.

@@ -40,33 +40,42 @@ const Variant* find_kernel(std::string_view name) {
   return at == variants().end() ? nullptr : &*at;
 }
 
-const Variant* variant_of(const ops::Call& call) {
+std::vector<const Variant*> variants_of(const ops::Call& call) {
   const std::optional<Step> function = function_of(call);
-  const auto named = [&](bool of_integers) {
-    return find_kernel(variant_name(*ops::function_from_name(function->function), of_integers));
+  const auto rows = [&](bool of_integers) {
+    std::vector<const Variant*> out;
+    const std::string_view named =
+        function ? variant_name(*ops::function_from_name(function->function), of_integers) : std::string_view();
+    for (const Variant& each : variants())
+      if (each.integers == of_integers && (function ? each.name == named : each.op == call.op->name))
+        out.push_back(&each);
+    return out;
   };
   const ops::Type* first = call.inputs.empty() ? nullptr : call.inputs[0].type;
   if (first && first->quant && first->dtype == DType::i8) {
-    if (const Variant* variant = function ? named(true) : nullptr) return variant;
-    const auto at = std::ranges::find_if(
-        variants(), [&](const Variant& each) { return each.integers && each.op == call.op->name; });
-    if (at != variants().end()) return &*at;
+    if (std::vector<const Variant*> found = rows(true); !found.empty()) return found;
   }
-  if (function) return named(false);
-  // Of narrow weights rather one that reads them as they are.
-  const auto reads_some = [&](const Variant& each) {
-    for (size_t k = 0; each.is_narrow && k < call.inputs.size(); ++k) {
-      if (call.has(k) && is_narrow_float(call.input(k).dtype) && each.is_narrow(static_cast<int>(k))) return true;
-    }
-    return false;
-  };
-  const Variant* found = nullptr;
-  for (const Variant& each : variants()) {
-    if (each.integers || each.op != call.op->name) continue;
-    if (reads_some(each)) return &each;
-    if (!found) found = &each;
+  return rows(false);
+}
+
+bool is_made_by(KernelFactory create, const ops::Call& call) {
+  return std::ranges::any_of(variants_of(call), [&](const Variant* each) { return each->create == create; });
+}
+
+Refusal refusal_of(const Variant& variant, const KernelCall& call) {
+  if (!call.steps.empty() && !variant.takes_steps) return text(variant.name, " takes no steps.");
+  return variant.serves(call);
+}
+
+std::unique_ptr<Kernel> make_kernel(const Variant& variant, const KernelCall& call) {
+  if (const Refusal refusal = refusal_of(variant, call)) throw Unsupported(*refusal);
+  try {
+    return variant.create(call);
+  } catch (const InternalError&) {
+    throw;
+  } catch (const Error& error) {
+    throw InternalError(text("the kernel ", variant.name, " serves a call that it is not made for: ", error.what()));
   }
-  return found;
 }
 
 bool reads_narrow(const ops::OpDef& op, int input) {
@@ -117,7 +126,7 @@ Params params_of(const ops::Call& call) {
   if (quant) {
     out.set("scale", quant->scale());
     out.set("zero_point", int64_t{quant->zero_point()});
-    out.set("scales", static_cast<int64_t>(quant->scales.size()));
+    out.set("scale_count", static_cast<int64_t>(quant->scales.size()));
   }
   out.set("operator", std::string(call.op->name));
   const auto set_quant = [&](std::string_view name, const ops::Type& type) {

@@ -46,15 +46,8 @@ std::string view_text(const TensorView& view) {
 
 size_t checked_axis(std::string_view op, int64_t axis, int rank) {
   const int64_t out = axis < 0 ? axis + rank : axis;
-  if (out < 0 || out >= rank)
-    throw InvalidModel(text(op, ": axis must lie in [", -rank, ", ", rank, "); got ", axis, ". Check the attribute."));
+  HETNN_ASSERT(out >= 0 && out < rank, op, ": axis ", axis, " of ", rank);
   return static_cast<size_t>(out);
-}
-
-void require_dtype(const TensorView& view, DType dtype, std::string_view what) {
-  if (view.dtype != dtype)
-    throw Unsupported(text(what, " must be ", dtype_name(dtype), " on the CPU; got ", dtype_name(view.dtype),
-                           ". Insert a cast to ", dtype_name(dtype), "."));
 }
 
 }  // namespace hetnn::kernels

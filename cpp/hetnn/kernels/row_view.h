@@ -27,12 +27,7 @@ std::optional<TensorView> as_nhwc(const TensorView& view);
 /// "[1,3,224,224] nhwc", for messages.
 std::string view_text(const TensorView& view);
 
-/// An axis of a tensor of that rank counted from the front, of one counted from either end. InvalidModel where there is
-/// none such; `op` names the kernel.
+/// An axis of a tensor of that rank counted from the front, of one counted from either end; `op` names the kernel.
 size_t checked_axis(std::string_view op, int64_t axis, int rank);
-
-/// Throws Unsupported unless the operand is of that type; `what` names kernel and operand.
-void require_dtype(const TensorView& view, DType dtype, std::string_view what);
-inline void require_f32(const TensorView& view, std::string_view what) { require_dtype(view, DType::f32, what); }
 
 }  // namespace hetnn::kernels

@@ -187,7 +187,7 @@ inline std::vector<std::vector<double>> run_kernel(const std::string& name, cons
   }
   std::vector<AlignedBuffer> results;
   for (const TensorView& view : outputs) results.push_back(to_bytes(view, nullptr));
-  const std::unique_ptr<Kernel> kernel = family->create({call_views, outputs, params, options.steps});
+  const std::unique_ptr<Kernel> kernel = make_kernel(*family, {call_views, outputs, params, options.steps});
   std::vector<const std::byte*> in;
   std::vector<std::byte*> out;
   for (const AlignedBuffer& buffer : buffers) in.push_back(buffer.data());

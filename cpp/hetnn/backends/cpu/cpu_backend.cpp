@@ -1,4 +1,4 @@
-// The general processor: support by trying the kernel, times by a roofline, code as kernel calls.
+// The general processor: support by asking the kernels, times by a roofline, code as kernel calls.
 #include "hetnn/backends/cpu/cpu_backend.h"
 
 #include <algorithm>

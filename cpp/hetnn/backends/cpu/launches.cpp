@@ -112,37 +112,58 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
   }
 }
 
-const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings, std::vector<kernels::Step> steps) {
-  const kernels::Variant* variant = kernels::variant_of(node.call());
-  if (!variant) return nullptr;
-  Launch alone{.anchor = &node,
-               .inputs = {node.inputs().begin(), node.inputs().end()},
-               .outputs = {node.outputs().begin(), node.outputs().end()}};
-  try {
-    ConcreteLaunch concrete(alone, {}, bindings);
-    concrete.steps = std::move(steps);
-    for (kernels::Step& step : concrete.steps) {
-      if (step.function != kernels::kSumOfI8) continue;
-      step.input = static_cast<int>(concrete.inputs.size());
-      concrete.inputs.push_back(concrete.outputs[0]);
-    }
-    for (size_t k = 0; variant->is_table && k < alone.inputs.size(); ++k) {
-      if (alone.inputs[k] && variant->is_table(static_cast<int>(k)) && !is_constant(*alone.inputs[k])) return nullptr;
-    }
-    for (size_t k = 0; variant->is_weight && k < alone.inputs.size(); ++k) {
-      const int at = concrete.position(k);
-      if (at < 0 || !variant->is_weight(concrete.call(), at)) continue;
-      if (!is_constant(*alone.inputs[k])) return nullptr;
-      kernels::TensorView& view = concrete.inputs[static_cast<size_t>(at)];
-      view = kernels::TensorView::of_weight(view.dtype, view.shape());
-    }
-    variant->create(concrete.call());
-  } catch (const Unsupported&) {
-    return nullptr;
-  } catch (const InvalidModel&) {
-    return nullptr;  // the operator takes the call, or there would be no node
+namespace {
+
+// Whether the variant serves what the node computes alone, with such steps behind it. Of constants that it packs or
+// takes as tables the call has the packed views.
+bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch& concrete) {
+  const auto is_there = [&](size_t k) { return alone.inputs[k] && is_constant(*alone.inputs[k]); };
+  std::vector<std::pair<size_t, kernels::TensorView>> given;
+  bool takes = true;
+  for (size_t k = 0; takes && k < alone.inputs.size(); ++k) {
+    const int at = concrete.position(k);
+    if (at < 0) continue;
+    const bool is_weight = variant.is_weight && variant.is_weight(concrete.call(), at);
+    if (is_weight || (variant.is_table && variant.is_table(static_cast<int>(k)))) takes = is_there(k);
+    if (!is_weight) continue;
+    kernels::TensorView& view = concrete.inputs[static_cast<size_t>(at)];
+    given.emplace_back(at, view);
+    view = kernels::TensorView::of_weight(view.dtype, view.shape());
   }
-  return variant;
+  const bool out = takes && !kernels::refusal_of(variant, concrete.call());
+  for (const auto& [at, view] : given) concrete.inputs[at] = view;
+  return out;
+}
+
+bool has_rank_of_kernels(const ir::Value* value) {
+  return !value || value->shape().size() <= kernels::TensorView().dims.size();
+}
+
+}  // namespace
+
+const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings, std::vector<kernels::Step> steps) {
+  const std::vector<const kernels::Variant*> variants = kernels::variants_of(node.call());
+  if (variants.empty() || !std::ranges::all_of(node.inputs(), has_rank_of_kernels) ||
+      !std::ranges::all_of(node.outputs(), has_rank_of_kernels))
+    return nullptr;
+  const Launch alone{.anchor = &node,
+                     .inputs = {node.inputs().begin(), node.inputs().end()},
+                     .outputs = {node.outputs().begin(), node.outputs().end()}};
+  std::optional<ConcreteLaunch> concrete;
+  try {
+    concrete.emplace(alone, Layouts(), bindings);
+  } catch (const InvalidModel&) {
+    return nullptr;  // sizes that the model does not hold for: there is no call to ask a kernel about
+  }
+  concrete->steps = std::move(steps);
+  for (kernels::Step& step : concrete->steps) {
+    if (step.function != kernels::kSumOfI8) continue;
+    step.input = static_cast<int>(concrete->inputs.size());
+    concrete->inputs.push_back(concrete->outputs[0]);
+  }
+  const auto at = std::ranges::find_if(
+      variants, [&](const kernels::Variant* variant) { return serves(*variant, alone, *concrete); });
+  return at == variants.end() ? nullptr : *at;
 }
 
 namespace {
@@ -172,13 +193,15 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   const ir::Value& value = *launch.back()->output();
   const std::optional<kernels::Step> step = follower.outputs().size() == 1 ? step_on(follower, value) : std::nullopt;
   if (!step) return false;
-  const kernels::Variant* variant = kernels::variant_of(anchor.call());
-  if (!variant || !variant->takes_steps) return false;
-  if (variant->integers) return follows_integers(launch, follower, *step, bindings);
+  const std::vector<const kernels::Variant*> variants = kernels::variants_of(anchor.call());
+  if (std::ranges::none_of(variants, &kernels::Variant::takes_steps)) return false;
+  if (variants.front()->integers) return follows_integers(launch, follower, *step, bindings);
   const bool converts = kernels::conversion_of(*step).has_value();
   if (!converts && follower.output()->type() != value.type()) return false;
   if (!converts && value.dtype() != kernels::operand_type(*step)) return false;
-  if (anchor.output()->dtype() != DType::f32 || !variant_for(anchor, bindings)) return false;
+  if (anchor.output()->dtype() != DType::f32) return false;
+  const kernels::Variant* variant = variant_for(anchor, bindings);
+  if (!variant || !variant->takes_steps) return false;
   return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
     return !input || input == &value ||
            (input->dtype() == kernels::operand_type(*step) &&

@@ -63,8 +63,8 @@ struct ConcreteLaunch {
   std::vector<kernels::Step> steps;
 };
 
-/// The variant that computes the node alone, or null where only its meaning does: the kernel itself knows best which
-/// types and shapes it takes, so it is made once under `bindings`. `steps`: behind it, without operands.
+/// The variant that computes the node alone under `bindings`, or null where only its meaning does: the first that
+/// serves it. `steps`: behind it, without operands.
 const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings,
                                     std::vector<kernels::Step> steps = {});
 

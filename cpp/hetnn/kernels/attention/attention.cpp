@@ -10,6 +10,7 @@
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -34,61 +35,30 @@ struct AttentionGeometry {
   UndefinedRows undefined = UndefinedRows::masked;
 };
 
-HeadStrides head_strides(std::string_view what, const TensorView& view, int64_t heads, int64_t dim, int64_t offset) {
-  HeadStrides s;
-  s.offset = offset;
-  if (view.layout != Layout::plain || (view.rank != 3 && view.rank != 4))
-    throw Unsupported(text("attention: ", what, " must be plain [B, heads, L, D] or [B, L, width]; got ",
-                           view_text(view), ". Insert a copy or reshape it."));
+HeadStrides head_strides(const TensorView& view, int64_t dim, int64_t offset) {
   if (view.rank == 4) {
-    s.length = view.dims[2];
-    s.row = view.dims[3];
-    s.head = s.length * s.row;
-    s.batch = view.dims[1] * s.head;
-    if (view.dims[1] != heads || view.dims[3] != dim)
-      throw InvalidModel(text("attention: ", what, " must have ", heads, " heads of ", dim, "; got ", view_text(view),
-                              ". Check heads, kv_heads and head_dim."));
-    return s;
+    const int64_t length = view.dims[2], row = view.dims[3];
+    return {.batch = view.dims[1] * length * row, .head = length * row, .row = row, .offset = offset, .length = length};
   }
-  s.length = view.dims[1];
-  s.row = view.dims[2];
-  s.head = dim;
-  s.batch = s.length * s.row;
-  if (offset < 0 || offset + heads * dim > view.dims[2])
-    throw InvalidModel(text("attention: ", what, " holds ", heads, " heads of ", dim, " from element ", offset,
-                            ", which exceeds its rows; got ", view_text(view), ". Check the offsets."));
-  return s;
+  const int64_t length = view.dims[1], row = view.dims[2];
+  return {.batch = length * row, .head = dim, .row = row, .offset = offset, .length = length};
 }
 
+// Of operands of three or four axes.
 AttentionGeometry attention_geometry(const KernelCall& call) {
   const Params& p = call.params;
   AttentionGeometry g;
   g.mask = p.integer("mask", 0) != 0;
-  if (call.inputs.size() < (g.mask ? 4u : 3u) || call.outputs.size() != 1)
-    throw InvalidModel(text("attention takes q, k, v", g.mask ? ", mask" : "", " and gives one output; got ",
-                            call.inputs.size(), " inputs. Check the call against kernels/attention/attention.h."));
-  const TensorView& q = call.inputs[0];
-  const TensorView& k = call.inputs[1];
-  const TensorView& v = call.inputs[2];
-  for (size_t i = 0; i < 3; ++i) require_f32(call.inputs[i], text("attention: input ", i));
-  require_f32(call.outputs[0], "attention: the output");
+  const TensorView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
   g.heads = p.integer("heads", q.rank == 4 ? q.dims[1] : 0);
   g.kv_heads = p.integer("kv_heads", k.rank == 4 ? k.dims[1] : g.heads);
   g.dim = p.integer("head_dim", q.rank == 4 ? q.dims[3] : 0);
   g.value_dim = p.integer("value_dim", v.rank == 4 ? v.dims[3] : g.dim);
-  if (g.heads < 0 || g.dim < 0 || g.value_dim < 0 || (g.heads > 0 && (g.kv_heads < 1 || g.heads % g.kv_heads != 0)))
-    throw InvalidModel(text("attention: heads must be a multiple of kv_heads and head sizes at least 0; got heads ",
-                            g.heads, ", kv_heads ", g.kv_heads, ", head_dim ", g.dim, ", value_dim ", g.value_dim,
-                            ". Rank-3 operands need these parameters."));
   g.batch = q.dims[0];
-  g.q = head_strides("q", q, g.heads, g.dim, p.integer("q_offset", 0));
-  g.k = head_strides("k", k, g.kv_heads, g.dim, p.integer("k_offset", 0));
-  g.v = head_strides("v", v, g.kv_heads, g.value_dim, p.integer("v_offset", 0));
-  g.y = head_strides("the output", call.outputs[0], g.heads, g.value_dim, 0);
-  if (g.k.length != g.v.length || g.y.length != g.q.length || k.dims[0] != g.batch || v.dims[0] != g.batch ||
-      call.outputs[0].dims[0] != g.batch)
-    throw InvalidModel(text("attention: batches and lengths must match; got q ", view_text(q), ", k ", view_text(k),
-                            ", v ", view_text(v), ", output ", view_text(call.outputs[0]), ". Check the shapes."));
+  g.q = head_strides(q, g.dim, p.integer("q_offset", 0));
+  g.k = head_strides(k, g.dim, p.integer("k_offset", 0));
+  g.v = head_strides(v, g.value_dim, p.integer("v_offset", 0));
+  g.y = head_strides(call.outputs[0], g.value_dim, 0);
   const double scale = p.real("scale", 0.0);
   g.scale =
       static_cast<float>(scale == 0.0 ? 1.0 / std::sqrt(static_cast<double>(std::max<int64_t>(g.dim, 1))) : scale);
@@ -98,6 +68,14 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
                 : undefined == "zeros" ? UndefinedRows::zeros
                                        : UndefinedRows::masked;
   return g;
+}
+
+std::vector<int64_t> scores_shape(const AttentionGeometry& g) { return {g.batch, g.heads, g.q.length, g.k.length}; }
+
+// Whether the view holds so many heads of that size.
+bool holds_heads(const TensorView& view, const HeadStrides& s, int64_t heads, int64_t dim) {
+  if (view.rank == 4) return view.dims[1] == heads && view.dims[3] == dim;
+  return s.offset >= 0 && s.offset + heads * dim <= view.dims[2];
 }
 
 /// count <= kQueryBlock rows of k elements times panels, nothing added: out[r][c], c < cols. Panels are panel_elems >=
@@ -136,9 +114,7 @@ class Attention final : public Kernel {
     if (!g_.mask) return;
     const TensorView& mask = call.inputs[3];
     mask_is_bool_ = mask.dtype == DType::boolean;
-    if (!mask_is_bool_) require_f32(mask, "attention: the mask");
-    const int64_t shape[] = {g_.batch, g_.heads, g_.q.length, g_.k.length};
-    mask_strides_ = broadcast_operand(mask, shape, "attention: the mask").strides;
+    mask_strides_ = broadcast_operand(mask, scores_shape(g_), "attention: the mask").strides;
   }
 
   int64_t scratch_bytes(int threads) const override { return threads * slot_elems() * 4; }
@@ -222,6 +198,35 @@ class Attention final : public Kernel {
 
 }  // namespace
 
+Refusal serves_attention(const KernelCall& call) {
+  Terms terms("attention", call);
+  terms.of(DType::f32, 3).plain();
+  for (const std::span<const TensorView> side : {call.inputs.first(3), call.outputs})
+    for (const TensorView& view : side)
+      terms.hold(view.rank == 3 || view.rank == 4, "takes [B, heads, L, D] and [B, L, width]; got ", view_text(view));
+  if (!terms.met()) return terms;
+  const TensorView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2], &y = call.outputs[0];
+  const AttentionGeometry g = attention_geometry(call);
+  terms
+      .hold(g.heads >= 0 && g.dim >= 0 && g.value_dim >= 0 &&
+                (g.heads == 0 || (g.kv_heads >= 1 && g.heads % g.kv_heads == 0)),
+            "takes a multiple of kv_heads as heads, and sizes of 0 or more; got heads ", g.heads, ", kv_heads ",
+            g.kv_heads, ", head_dim ", g.dim, ", value_dim ", g.value_dim)
+      .hold(holds_heads(q, g.q, g.heads, g.dim) && holds_heads(k, g.k, g.kv_heads, g.dim) &&
+                holds_heads(v, g.v, g.kv_heads, g.value_dim) && holds_heads(y, g.y, g.heads, g.value_dim) &&
+                g.k.length == g.v.length && g.y.length == g.q.length && k.dims[0] == g.batch && v.dims[0] == g.batch &&
+                y.dims[0] == g.batch,
+            "takes operands of one batch that hold their heads; got q ", view_text(q), " from element ", g.q.offset,
+            ", k ", view_text(k), " from element ", g.k.offset, ", v ", view_text(v), " from element ", g.v.offset,
+            ", output ", view_text(y));
+  if (!terms.met() || !g.mask) return terms;
+  const TensorView& mask = call.inputs[3];
+  return terms
+      .hold(mask.dtype == DType::boolean || mask.dtype == DType::f32, "takes a mask of f32 or bool; got ",
+            dtype_name(mask.dtype))
+      .hold(broadcasts(mask, scores_shape(g)), "takes a mask that broadcasts to the scores; got ", view_text(mask));
+}
+
 std::unique_ptr<Kernel> make_attention(const KernelCall& call) { return std::make_unique<Attention>(call); }
 
 std::span<const Variant> attention_variants() {
@@ -229,6 +234,7 @@ std::span<const Variant> attention_variants() {
       {.name = "attention",
        .op = "scaled_dot_product_attention",
        .speed = "attention",
+       .serves = serves_attention,
        .create = make_attention,
        .layout = LayoutWish::plain},
   };

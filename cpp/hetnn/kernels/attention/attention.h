@@ -15,6 +15,7 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_attention(const KernelCall& call);
 std::unique_ptr<Kernel> make_attention(const KernelCall& call);
 
 std::span<const Variant> attention_variants();

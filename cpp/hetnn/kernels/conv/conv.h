@@ -17,8 +17,11 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv2d(const KernelCall& call);
+Refusal serves_gated_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);
+Refusal serves_conv_transpose2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
@@ -28,6 +31,7 @@ int64_t packed_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int input);
 
+Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input);

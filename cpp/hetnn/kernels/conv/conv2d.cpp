@@ -11,6 +11,7 @@
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -38,16 +39,26 @@ std::unique_ptr<Kernel> make_nhwc_conv(const KernelCall& call) {
   return std::make_unique<DirectConv<PanelProduct>>(call, g);
 }
 
+Refusal serves_nhwc_conv(const KernelCall& call) { return Terms("conv2d", call).steps_on_rows(); }
+
 }  // namespace
+
+Refusal serves_conv2d(const KernelCall& call) {
+  Terms terms("conv2d", call);
+  terms.hold(serves_windows("conv2d", call));
+  if (!terms.met()) return terms;
+  const std::string algorithm = algorithm_of(call);
+  const WindowGeometry g = conv_geometry(call);
+  terms.hold(algorithm == "direct" || algorithm == "winograd" || (algorithm == "grouped" && has_narrow_groups(g)),
+             "knows the algorithms direct, winograd and, of narrow groups, grouped; got ", algorithm);
+  if (algorithm == "winograd") terms.hold(refuse_winograd(g));
+  return terms.hold(serves_with_nhwc(call, serves_nhwc_conv));
+}
 
 std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
-  const std::string algorithm = algorithm_of(call);
-  if (algorithm != "direct" && algorithm != "winograd" && (algorithm != "grouped" || !has_narrow_groups(g)))
-    throw InvalidModel(text("conv2d: parameter algorithm must be direct, winograd or, of narrow groups, grouped; got ",
-                            algorithm, ". Ask choose_conv2d."));
   // The first layer reads a plain image by itself, when nothing else needs a copy.
-  if (algorithm == "direct" && !g.depthwise() && has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
+  if (!is_winograd(call) && !g.depthwise() && has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
     return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
   return make_with_nhwc(call, make_nhwc_conv);
 }
@@ -64,9 +75,7 @@ std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<
   HETNN_ASSERT(input == 1, "conv2d packs input 1 only; got ", input);
   const WindowGeometry g = conv_geometry(call);
   const TensorView& view = call.inputs[1];
-  if (static_cast<int64_t>(weight.size()) != view.elems() * 4)
-    throw InvalidModel(text("conv2d: the weight's bytes must match its shape ", view_text(view), "; got ",
-                            weight.size(), " bytes. Pass the plain f32 weight."));
+  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == view.elems() * 4, weight.size(), " bytes");
   if (is_winograd(call)) return pack_winograd(g, floats(weight.data()));
   const PanelShape shape = panel_shape(call, g);
   std::vector<std::byte> packed(static_cast<size_t>(shape.packed_bytes()));
@@ -89,6 +98,7 @@ std::span<const Variant> conv_variants() {
       {.name = "conv2d",
        .op = "conv2d",
        .speed = "conv",
+       .serves = serves_conv2d,
        .create = make_conv2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
@@ -99,6 +109,7 @@ std::span<const Variant> conv_variants() {
       {.name = "conv2d_i8",
        .op = "conv2d",
        .speed = "conv",
+       .serves = serves_integer_conv2d,
        .create = make_integer_conv2d,
        .layout = LayoutWish::channels_last,
        .integers = true,
@@ -109,6 +120,7 @@ std::span<const Variant> conv_variants() {
       {.name = "gated_conv2d",
        .op = "gated_conv2d",
        .speed = "move",
+       .serves = serves_gated_conv2d,
        .create = make_gated_conv2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
@@ -118,6 +130,7 @@ std::span<const Variant> conv_variants() {
       {.name = "conv_transpose2d",
        .op = "conv_transpose2d",
        .speed = "conv",
+       .serves = serves_conv_transpose2d,
        .create = make_conv_transpose2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true,

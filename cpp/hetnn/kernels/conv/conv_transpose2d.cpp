@@ -8,6 +8,7 @@
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -42,27 +43,8 @@ std::vector<Phase> phases_of(const WindowGeometry& g) {
 }
 
 WindowGeometry transpose_geometry(const KernelCall& call) {
-  const bool bias = call.params.integer("bias", 0) != 0;
-  if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
-    throw InvalidModel(text("conv_transpose2d takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
-                            call.inputs.size(), " inputs. Check the call against kernels/conv/conv.h."));
-  for (size_t i = 0; i < (bias ? 3u : 2u); ++i) require_f32(call.inputs[i], text("conv_transpose2d: input ", i));
-  const TensorView& x = call.inputs[0];
   const TensorView& weight = call.inputs[1];
-  if (weight.rank != x.rank || weight.rank != 4)
-    throw InvalidModel(text("conv_transpose2d: the weight must have the rank of x; got x ", view_text(x), ", weight ",
-                            view_text(weight), ". Check the layer's weight."));
-  const WindowGeometry g =
-      window_geometry("conv_transpose2d", call, x, call.outputs[0], weight.dims[2], weight.dims[3]);
-  constexpr int64_t kMostPhases = 4096;
-  if (g.rows.stride > kMostPhases || g.columns.stride > kMostPhases || g.rows.stride * g.columns.stride > kMostPhases)
-    throw Unsupported(text("conv_transpose2d: strides of ", g.rows.stride, "x", g.columns.stride, " make more than ",
-                           kMostPhases, " phases. Use a smaller stride."));
-  if (weight.dims[0] != g.channels || weight.dims[1] * g.groups != g.out_channels)
-    throw InvalidModel(text("conv_transpose2d: the weight must be [in_channels, out_channels/groups, ...]; got x ",
-                            view_text(x), ", weight ", view_text(weight), ", output ", view_text(call.outputs[0]),
-                            ", groups ", g.groups, ". Check the layer's channels."));
-  return g;
+  return window_geometry(call, call.inputs[0], call.outputs[0], weight.dims[2], weight.dims[3]);
 }
 
 PanelShape phase_shape(const WindowGeometry& g, const Phase& phase) {
@@ -158,14 +140,28 @@ class ConvTranspose final : public Kernel {
   AlignedBuffer zeros_;
 };
 
+Refusal serves_nhwc_conv_transpose(const KernelCall& call) { return Terms("conv_transpose2d", call).steps_on_rows(); }
+
 std::unique_ptr<Kernel> make_nhwc_conv_transpose(const KernelCall& call) {
   return std::make_unique<ConvTranspose>(call, transpose_geometry(call));
 }
 
 }  // namespace
 
+Refusal serves_conv_transpose2d(const KernelCall& call) {
+  constexpr int64_t kMostPhases = 4096;
+  Terms terms("conv_transpose2d", call);
+  terms.hold(serves_windows("conv_transpose2d", call));
+  if (!terms.met()) return terms;
+  const WindowGeometry g = transpose_geometry(call);
+  const int64_t high = g.rows.stride, wide = g.columns.stride;
+  return terms
+      .hold(high <= kMostPhases && wide <= kMostPhases && high * wide <= kMostPhases, "takes strides of at most ",
+            kMostPhases, " phases; got ", high, "x", wide)
+      .hold(serves_with_nhwc(call, serves_nhwc_conv_transpose));
+}
+
 std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
-  transpose_geometry(call);
   return make_with_nhwc(call, make_nhwc_conv_transpose);
 }
 
@@ -179,9 +175,7 @@ int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int /*input*/) {
 std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "conv_transpose2d packs input 1 only; got ", input);
   const WindowGeometry g = transpose_geometry(call);
-  if (static_cast<int64_t>(weight.size()) != call.inputs[1].elems() * 4)
-    throw InvalidModel(text("conv_transpose2d: the weight's bytes must match its shape ", view_text(call.inputs[1]),
-                            "; got ", weight.size(), " bytes. Pass the plain f32 weight."));
+  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == call.inputs[1].elems() * 4, weight.size(), " bytes");
   const auto* from = reinterpret_cast<const float*>(weight.data());
   const int64_t taps = g.taps();
   const int64_t group_cols = g.out_channels / g.groups;

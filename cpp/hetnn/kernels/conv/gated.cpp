@@ -9,7 +9,7 @@
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -21,20 +21,7 @@ struct GatedShape {
 };
 
 GatedShape gated_shape(const KernelCall& call) {
-  const bool bias = call.params.integer("bias", 0) != 0;
-  if (call.inputs.size() < (bias ? 4u : 3u) || call.outputs.size() != 1)
-    throw InvalidModel(text("gated_conv2d takes x, weight, gate", bias ? ", bias" : "", " and gives one output; got ",
-                            call.inputs.size(), " inputs. Check the call against kernels/conv/conv.h."));
-  const TensorView &x = call.inputs[0], &weight = call.inputs[1], &gate = call.inputs[2], &y = call.outputs[0];
-  for (size_t i = 0; i < (bias ? 4u : 3u); ++i) require_f32(call.inputs[i], text("gated_conv2d: input ", i));
-  const bool fits = x.rank == 4 && weight.rank == 4 && gate.rank == 4 && y.rank == 4 && weight.dims[1] == x.dims[1] &&
-                    weight.dims[2] == 1 && weight.dims[3] == 1 && gate.dims[0] == x.dims[0] &&
-                    gate.dims[1] == x.dims[1] && gate.dims[2] == 1 && gate.dims[3] == 1 && y.dims[0] == x.dims[0] &&
-                    y.dims[1] == weight.dims[0] && y.dims[2] == x.dims[2] && y.dims[3] == x.dims[3];
-  if (!fits)
-    throw InvalidModel(text("gated_conv2d takes x [N,C,H,W], weight [M,C,1,1] and gate [N,C,1,1]; got ", view_text(x),
-                            ", ", view_text(weight), ", ", view_text(gate), " for the output ", view_text(y),
-                            ". Check the shapes."));
+  const TensorView &x = call.inputs[0], &weight = call.inputs[1];
   return {x.dims[0], x.dims[1], x.dims[2] * x.dims[3], weight.dims[0]};
 }
 
@@ -115,14 +102,25 @@ class GatedConv final : public Kernel {
   int64_t room_bytes_;
 };
 
+Refusal serves_nhwc_gated(const KernelCall& call) { return Terms("gated_conv2d", call).steps_on_rows(); }
+
 std::unique_ptr<Kernel> make_nhwc_gated(const KernelCall& call) { return std::make_unique<GatedConv>(call); }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call) {
-  gated_shape(call);
-  return make_with_nhwc(call, make_nhwc_gated);
+Refusal serves_gated_conv2d(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &weight = call.inputs[1], &gate = call.inputs[2], &y = call.outputs[0];
+  const bool fits = x.rank == 4 && weight.rank == 4 && gate.rank == 4 && y.rank == 4 && weight.dims[1] == x.dims[1] &&
+                    weight.dims[2] == 1 && weight.dims[3] == 1 && gate.dims[0] == x.dims[0] &&
+                    gate.dims[1] == x.dims[1] && gate.dims[2] == 1 && gate.dims[3] == 1;
+  return Terms("gated_conv2d", call)
+      .of(DType::f32, call.params.integer("bias", 0) != 0 ? 4 : 3)
+      .hold(fits, "takes x [N,C,H,W], weight [M,C,1,1] and gate [N,C,1,1]; got ", view_text(x), ", ", view_text(weight),
+            ", ", view_text(gate), " for the output ", view_text(y))
+      .hold(serves_with_nhwc(call, serves_nhwc_gated));
 }
+
+std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call) { return make_with_nhwc(call, make_nhwc_gated); }
 
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int /*input*/) {
   return panel_shape(gated_shape(call)).packed_bytes();

@@ -1,4 +1,4 @@
-// Sizes and parameters of a convolution or a pooling window, read from a call and checked once.
+// Sizes and parameters of a convolution or a pooling window, read from a call.
 #pragma once
 
 #include <string_view>
@@ -20,14 +20,17 @@ struct WindowGeometry {
   bool depthwise() const { return groups > 1 && groups == channels && out_channels == channels; }
 };
 
-/// Reads stride, padding, dilation and groups; batch to out_width come from views `x` and `y`. Throws InvalidModel for
-/// a parameter of the wrong length or sign, Unsupported for ranks other than 4. `op` names the kernel in
-/// messages.
-WindowGeometry window_geometry(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& y,
-                               int64_t kernel_h, int64_t kernel_w);
+/// Why windows of these parameters do not slide over input 0: it is no image, or a parameter is too small.
+Refusal refuse_windows(const KernelCall& call);
 
-/// The same of a call of conv2d on operands of that type; the bias of i8 is i32. Throws for operands that do not fit
-/// one another.
-WindowGeometry conv_geometry(const KernelCall& call, DType dtype = DType::f32);
+/// Reads stride, padding, dilation and groups; batch to out_width come from views `x` and `y`.
+WindowGeometry window_geometry(const KernelCall& call, const TensorView& x, const TensorView& y, int64_t kernel_h,
+                               int64_t kernel_w);
+
+/// Whether x, a weight and a bias are of that type, that of i8 i32, and windows slide over x.
+Refusal serves_windows(std::string_view kernel, const KernelCall& call, DType dtype = DType::f32);
+
+/// The same of a call of conv2d.
+WindowGeometry conv_geometry(const KernelCall& call);
 
 }  // namespace hetnn::kernels

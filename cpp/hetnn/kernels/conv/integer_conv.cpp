@@ -9,11 +9,10 @@
 #include "hetnn/kernels/conv/integer_depthwise.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
-
-WindowGeometry integer_geometry(const KernelCall& call) { return conv_geometry(call, DType::i8); }
 
 PanelShape shape_of(const WindowGeometry& g) {
   return has_few_channels(g) ? few_channels_shape(g, 1) : direct_shape(g, 1);
@@ -180,16 +179,28 @@ class IntegerDepthwiseConv final : public Kernel {
 
 // All operands but a few-channel image are nhwc here.
 std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
-  const WindowGeometry g = integer_geometry(call);
+  const WindowGeometry g = conv_geometry(call);
   if (is_depthwise(call, g)) return std::make_unique<IntegerDepthwiseConv>(call, g);
   if (has_few_channels(g)) return std::make_unique<FewChannelsConv<IntegerProduct>>(call, g);
   return std::make_unique<DirectConv<IntegerProduct>>(call, g);
 }
 
+Refusal serves_nhwc_integers(const KernelCall& call) {
+  const WindowGeometry g = conv_geometry(call);
+  return is_depthwise(call, g) ? refuse_integer_steps(call) : IntegerProduct::serves(shape_of(g), call);
+}
+
 }  // namespace
 
+Refusal serves_integer_conv2d(const KernelCall& call) {
+  return Terms("conv2d_i8", call)
+      .hold(serves_windows("conv2d_i8", call, DType::i8))
+      .then([&] { return refuse_layer_scales(call); })
+      .then([&] { return serves_with_nhwc(call, serves_nhwc_integers); });
+}
+
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call) {
-  const WindowGeometry g = integer_geometry(call);
+  const WindowGeometry g = conv_geometry(call);
   // The first layer reads a plain image by itself.
   if (has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
     return std::make_unique<FewChannelsConv<IntegerProduct>>(call, g);
@@ -197,13 +208,13 @@ std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call) {
 }
 
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input) {
-  const WindowGeometry g = integer_geometry(call);
+  const WindowGeometry g = conv_geometry(call);
   return is_depthwise(call, g) ? IntegerDepthwiseConv::packed_bytes(g, input)
                                : IntegerProduct::packed_bytes(shape_of(g), input);
 }
 
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
-  const WindowGeometry g = integer_geometry(call);
+  const WindowGeometry g = conv_geometry(call);
   if (is_depthwise(call, g)) return IntegerDepthwiseConv::pack(g, call, input, weight);
   const PanelShape shape = shape_of(g);
   if (input == 2) return IntegerProduct::pack(shape, call, input, weight, {});

@@ -235,12 +235,14 @@ bool winograd_pays(const WindowGeometry& g) {
          g.out_pixels() >= least;
 }
 
+Refusal refuse_winograd(const WindowGeometry& g) {
+  if (fits(g)) return std::nullopt;
+  return text("winograd takes 3x3 windows of stride 1, dilation 1 and one group; got ", g.rows.kernel, "x",
+              g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride, ", dilation ", g.rows.dilation, "x",
+              g.columns.dilation, ", groups ", g.groups, ".");
+}
+
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g) {
-  if (!fits(g))
-    throw Unsupported(text("conv2d: algorithm winograd serves 3x3 windows of stride 1, dilation 1 and one group; got ",
-                           g.rows.kernel, "x", g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride,
-                           ", dilation ", g.rows.dilation, "x", g.columns.dilation, ", groups ", g.groups,
-                           ". Use algorithm direct."));
   return std::make_unique<WinogradConv>(call, g);
 }
 

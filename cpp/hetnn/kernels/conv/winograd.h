@@ -12,7 +12,10 @@ namespace hetnn::kernels {
 /// 3x3, stride 1, dilation 1, one group, enough channels and pixels to outweigh the transforms.
 bool winograd_pays(const WindowGeometry& geometry);
 
-/// All activations nhwc; the weight packed by pack_winograd. Throws Unsupported for other windows than 3x3 of stride 1.
+/// Why there is no such product for other windows than 3x3 of stride 1.
+Refusal refuse_winograd(const WindowGeometry& geometry);
+
+/// All activations nhwc; the weight packed by pack_winograd.
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry);
 
 /// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16].

@@ -7,18 +7,13 @@
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
 
 constexpr int64_t kSerialBelow = 8192;
-
-void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
-  if (call.inputs.size() < inputs || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes ", inputs, " inputs and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call against kernels/elementwise/elementwise.h."));
-}
 
 /// f32: a first operation and steps, run tile by tile.
 class Chain final : public Kernel {
@@ -61,28 +56,39 @@ class Chain final : public Kernel {
   Nest nest_;
 };
 
-void require_f32_chain(const KernelCall& call, std::string_view what) {
-  const TensorView& x = call.inputs[0];
-  require_dtype(call.outputs[0], x.dtype, text(what, ": the output"));
-  if (x.dtype != DType::f32)
-    throw Unsupported(text(what, " computes f32; got ", dtype_name(x.dtype), ". Use the operator's meaning."));
+}  // namespace
+
+namespace {
+
+// Of f32, by a function of so many operands.
+Terms function_terms(std::string_view kernel, const KernelCall& call, int operands) {
+  const std::optional<ops::Function> function = ops::function_from_name(call.params.text("op"));
+  Terms terms(kernel, call);
+  terms.hold(function && ops::function_def(*function).operands == operands, "knows no function named '",
+             call.params.text("op"), "'");
+  return terms.of(DType::f32, static_cast<size_t>(operands)).steps_on_tiles();
 }
 
 }  // namespace
 
+Refusal serves_unary(const KernelCall& call) { return function_terms("unary", call, 1); }
+
 std::unique_ptr<Kernel> make_unary(const KernelCall& call) {
-  check_counts("unary", call, 1);
-  const std::string op = call.params.text("op"), what = "unary " + op;
-  require_f32_chain(call, what);
-  return std::make_unique<Chain>(call, what, op, false);
+  const std::string op = call.params.text("op");
+  return std::make_unique<Chain>(call, "unary " + op, op, false);
+}
+
+Refusal serves_binary(const KernelCall& call) {
+  Terms terms = function_terms("binary", call, 2);
+  if (!terms.met() || call.params.text("op") != "prelu") return terms;
+  const TensorView& y = call.outputs[0];
+  return terms.hold(broadcasts(channel_view(call.inputs[1], y, true), y.shape()),
+                    "takes a slope for each channel; got ", view_text(call.inputs[1]), " for ", view_text(y));
 }
 
 std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
-  check_counts("binary", call, 2);
-  const std::string op = call.params.text("op"), what = "binary " + op;
-  require_dtype(call.inputs[1], call.inputs[0].dtype, what + ": input 1");
-  require_f32_chain(call, what);
-  return std::make_unique<Chain>(call, what, op, true);
+  const std::string op = call.params.text("op");
+  return std::make_unique<Chain>(call, "binary " + op, op, true);
 }
 
 namespace {
@@ -127,11 +133,14 @@ class Where final : public Kernel {
 
 }  // namespace
 
+Refusal serves_where(const KernelCall& call) {
+  return Terms("where", call)
+      .is(call.inputs[0], DType::boolean, "the condition")
+      .is(call.inputs[2], call.inputs[1].dtype, "what is chosen else")
+      .is(call.outputs[0], call.inputs[1].dtype, "the result");
+}
+
 std::unique_ptr<Kernel> make_where(const KernelCall& call) {
-  check_counts("where", call, 3);
-  require_dtype(call.inputs[0], DType::boolean, "where: the condition");
-  require_dtype(call.inputs[2], call.inputs[1].dtype, "where: input 2");
-  require_dtype(call.outputs[0], call.inputs[1].dtype, "where: the output");
   return visit_width(call.inputs[1].dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
     return std::make_unique<Where<decltype(zero)>>(call);
   });
@@ -139,13 +148,29 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
 
 std::span<const Variant> elementwise_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "unary", .op = {}, .speed = "elementwise", .create = make_unary, .takes_steps = true},
-      {.name = "binary", .op = {}, .speed = "elementwise", .create = make_binary, .takes_steps = true},
-      {.name = "binary_i8", .op = {}, .speed = "elementwise", .create = make_integer_binary, .integers = true},
-      {.name = "where", .op = "where", .speed = "elementwise", .create = make_where},
+      {.name = "unary",
+       .op = {},
+       .speed = "elementwise",
+       .serves = serves_unary,
+       .create = make_unary,
+       .takes_steps = true},
+      {.name = "binary",
+       .op = {},
+       .speed = "elementwise",
+       .serves = serves_binary,
+       .create = make_binary,
+       .takes_steps = true},
+      {.name = "binary_i8",
+       .op = {},
+       .speed = "elementwise",
+       .serves = serves_integer_binary,
+       .create = make_integer_binary,
+       .integers = true},
+      {.name = "where", .op = "where", .speed = "elementwise", .serves = serves_where, .create = make_where},
       {.name = "nary",
        .op = "nary",
        .speed = "elementwise",
+       .serves = serves_nary,
        .create = make_nary,
        .takes_steps = true,
        .tune = tune_nary},

@@ -16,10 +16,15 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_unary(const KernelCall& call);
 std::unique_ptr<Kernel> make_unary(const KernelCall& call);
+Refusal serves_binary(const KernelCall& call);
 std::unique_ptr<Kernel> make_binary(const KernelCall& call);
+Refusal serves_integer_binary(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_binary(const KernelCall& call);
+Refusal serves_where(const KernelCall& call);
 std::unique_ptr<Kernel> make_where(const KernelCall& call);
+Refusal serves_nary(const KernelCall& call);
 std::unique_ptr<Kernel> make_nary(const KernelCall& call);
 
 std::span<const Variant> elementwise_variants();

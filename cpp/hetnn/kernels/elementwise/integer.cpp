@@ -8,6 +8,7 @@
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/rows.h"
 #include "hetnn/kernels/quant/tables.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -24,8 +25,6 @@ struct Scale {
 
 Scale scale_of(const KernelCall& call, std::string_view value) {
   const std::string scales = text(value, ".scales"), zeros = text(value, ".zeros");
-  if (!call.params.has(scales) || call.params.reals(scales).size() != 1)
-    throw Unsupported(text("binary_i8 takes one scale as ", scales, ". Use the operator's meaning."));
   return {static_cast<float>(call.params.reals(scales)[0]), static_cast<int32_t>(call.params.integers(zeros)[0])};
 }
 
@@ -112,15 +111,15 @@ class IntegerBinary final : public Kernel {
 
 }  // namespace
 
+Refusal serves_integer_binary(const KernelCall& call) {
+  return Terms("binary_i8", call)
+      .of(DType::i8, 2)
+      .hold(refuse_scales(call))
+      .hold(call.params.text("op") != "prelu", "has no slopes along an axis");
+}
+
 std::unique_ptr<Kernel> make_integer_binary(const KernelCall& call) {
   const ops::Function function = *ops::function_from_name(call.params.text("op"));
-  if (call.inputs.size() != 2 || call.outputs.size() != 1)
-    throw InvalidModel(text("binary_i8 takes two inputs and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call against kernels/elementwise/elementwise.h."));
-  for (const TensorView& view : call.inputs) require_dtype(view, DType::i8, "binary_i8: an input");
-  require_dtype(call.outputs[0], DType::i8, "binary_i8: the output");
-  if (function == ops::Function::prelu)
-    throw Unsupported("binary_i8 has no slopes along an axis. Use the operator's meaning.");
   return std::make_unique<IntegerBinary>(call, function);
 }
 

@@ -12,6 +12,7 @@
 #include "hetnn/kernels/elementwise/elementwise.h"
 #include "hetnn/kernels/elementwise/nary_ops.h"
 #include "hetnn/kernels/elementwise/steps.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -89,13 +90,8 @@ class Nary final : public Kernel {
   void build_passes(const KernelCall& call, size_t count) {
     const std::string op = call.params.text("op", "add");
     std::vector<double> coefficients = call.params.reals("coefficients", {});
-    if (!coefficients.empty() && (op != "add" || coefficients.size() != count))
-      throw InvalidModel(text("nary: coefficients go with op add, one per input; got ", coefficients.size(), " for ",
-                              count, " inputs of op ", op, ". Leave them out or give them all."));
     const NaryTable& table = nary_table();
     const int64_t given = call.params.integer("fan_in", 0);
-    if (given < 0 || given == 1 || given > kMaxFanIn)
-      throw InvalidModel(text("nary: fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", given, ". Tune it anew."));
     const auto fan_in = static_cast<size_t>(given == 0 ? kDefaultFanIn : given);
     std::vector<Term> terms;
     for (size_t i = 0; i < count; ++i) {
@@ -111,8 +107,6 @@ class Nary final : public Kernel {
                                   : op == "maximum" ? table.max
                                   : op == "minimum" ? table.min
                                                     : nullptr;
-    if (extreme == nullptr && op != "add")
-      throw InvalidModel(text("nary: op must be add, mul, max or min; got ", op, ". Use binary for others."));
     const auto dense = [&](size_t input) { return nest_.col_stride(input + 1) == 1; };
     for (size_t i = 0; i < terms.size();) {
       const bool first = passes_.empty();
@@ -190,12 +184,27 @@ int nary_inputs(const KernelCall& call) {
   return static_cast<int>(count);
 }
 
-std::unique_ptr<Kernel> make_nary(const KernelCall& call) {
-  if (call.outputs.size() != 1)
-    throw InvalidModel("nary gives one output. Check the call against kernels/elementwise/elementwise.h.");
+Refusal serves_nary(const KernelCall& call) {
   const int count = nary_inputs(call);
-  if (count < 1 || count > kMaxNaryInputs)
-    throw InvalidModel(text("nary takes 1 to ", kMaxNaryInputs, " inputs; got ", count, ". Split the layer."));
+  const std::string op = call.params.text("op", "add");
+  const DType dtype = call.outputs[0].dtype;
+  const int64_t fan_in = call.params.integer("fan_in", 0);
+  const size_t coefficients = call.params.reals("coefficients", {}).size();
+  Terms terms("nary", call);
+  terms.hold(count >= 1 && count <= kMaxNaryInputs, "takes 1 to ", kMaxNaryInputs, " inputs; got ", count)
+      .hold(is_fan_in(fan_in), "takes a fan_in of 0 or in [2, ", kMaxFanIn, "]; got ", fan_in)
+      .of(dtype, static_cast<size_t>(std::max(count, 0)));
+  if (!terms.met()) return terms;
+  if (dtype != DType::f32) return terms.hold(serves_narrow_nary(call));
+  const bool is_known = op == "add" || op == "mul" || op == "maximum" || op == "minimum";
+  return terms.hold(is_known, "adds, multiplies and takes the largest or the least; got ", op)
+      .hold(coefficients == 0 || (op == "add" && coefficients == static_cast<size_t>(count)),
+            "takes coefficients of a sum, one per input; got ", coefficients, " for ", count, " inputs of ", op)
+      .steps_on_tiles();
+}
+
+std::unique_ptr<Kernel> make_nary(const KernelCall& call) {
+  const int count = nary_inputs(call);
   if (call.outputs[0].dtype != DType::f32) return make_narrow_nary(call, count);
   return std::make_unique<Nary>(call, static_cast<size_t>(count));
 }

@@ -33,8 +33,9 @@ int64_t nary_tile_elems(int64_t elems);
 /// computes a stretch, beyond all.
 int fastest_fan_in(const NaryLayer& layer, double budget_us = 38000);
 
-/// The sum of f16, bf16 or i8 values that a call of `nary` is; Unsupported for other types and operations, and where
-/// steps follow.
+/// The sum of f16, bf16 or i8 values that a call of `nary` is; other types and operations, and steps behind it, are
+/// refused.
+Refusal serves_narrow_nary(const KernelCall& call);
 std::unique_ptr<Kernel> make_narrow_nary(const KernelCall& call, int inputs);
 
 /// How many inputs of a call of `nary` are the layer's own: the operands of its epilogue stand behind them.

@@ -8,6 +8,7 @@
 #include "hetnn/kernels/elementwise/nary_narrow_ops.h"
 #include "hetnn/kernels/elementwise/nary_ops.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -27,9 +28,6 @@ class NarrowNary final : public Kernel {
     bool weighs = false;
     for (int k = 0; k < inputs; ++k) {
       const TensorView& view = call.inputs[static_cast<size_t>(k)];
-      if (view.dtype != dtype_)
-        throw InvalidModel(text("nary: input ", k, " must be ", dtype_name(dtype_), " as the output; got ",
-                                dtype_name(view.dtype), ". Insert a cast."));
       const double c = coefficients[static_cast<size_t>(k)];
       if (c == 0 && !rounds) continue;
       weighs = weighs || c != 1;
@@ -39,8 +37,6 @@ class NarrowNary final : public Kernel {
     }
     nest_ = Nest(y.shape(), std::move(operands));
     const int64_t given = call.params.integer("fan_in", 0);
-    if (given < 0 || given == 1 || given > kMaxFanIn)
-      throw InvalidModel(text("nary: fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", given, ". Tune it anew."));
     fan_in_ = static_cast<size_t>(given == 0 ? kDefaultFanIn : given);
     if (dtype_ != DType::i8) halves_ = halves_function(dtype_, weighs, rounds);
   }
@@ -116,12 +112,16 @@ class NarrowNary final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_narrow_nary(const KernelCall& call, int inputs) {
+Refusal serves_narrow_nary(const KernelCall& call) {
   const DType dtype = call.outputs[0].dtype;
+  const std::string op = call.params.text("op", "add");
   const bool narrow = is_narrow_float(dtype) || (dtype == DType::i8 && !call.params.has("scale"));
-  if (!narrow || call.params.text("op", "add") != "add" || !call.steps.empty())
-    throw Unsupported(text("nary computes f32, and sums of f16, bf16 and i8 without scales or steps; got ",
-                           call.params.text("op", "add"), " of ", dtype_name(dtype), ". Use the operator's meaning."));
+  return Terms("nary", call)
+      .hold(narrow && op == "add" && call.steps.empty(),
+            "computes f32, and sums of f16, bf16 and i8 without scales or steps; got ", op, " of ", dtype_name(dtype));
+}
+
+std::unique_ptr<Kernel> make_narrow_nary(const KernelCall& call, int inputs) {
   return std::make_unique<NarrowNary>(call, inputs);
 }
 

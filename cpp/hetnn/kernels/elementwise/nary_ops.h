@@ -6,6 +6,8 @@
 namespace hetnn::kernels {
 
 inline constexpr int kMaxFanIn = 16;
+/// What the parameter `fan_in` may be: 0 is the default.
+inline bool is_fan_in(int64_t fan_in) { return fan_in == 0 || (fan_in >= 2 && fan_in <= kMaxFanIn); }
 inline constexpr int kShortFanIn = 4;
 
 /// out[i] = inputs[0][i] op inputs[1][i] op ..., for each of `rows` rows; a subtraction takes all but the first from

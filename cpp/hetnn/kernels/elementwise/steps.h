@@ -33,11 +33,6 @@ struct TileRows {
 /// for prelu, of any output): such a view with its axis where the channels are, any other as it is.
 TensorView channel_view(const TensorView& view, const TensorView& output, bool prelu);
 
-/// The function named `op`. Throws InvalidModel when there is none, or it takes other operands or constants; `what`
-/// names the call.
-ops::Function step_function(std::string_view what, const std::string& op, const std::vector<double>& values,
-                            bool binary);
-
 /// Operations of one launch, made ready to run tile after tile.
 class ElementwiseSteps {
  public:
@@ -104,7 +99,7 @@ class ElementwiseBuilder {
   int add_operand(int input);
   /// As add_operand, for one that belongs to the channels when it has one axis (not the last axis of an nhwc output,
   /// nor, for the slopes of prelu, of any output).
-  int add_channel_operand(int input, bool prelu, DType dtype = DType::f32);
+  int add_channel_operand(int input, bool prelu);
   /// Appends an operation; `operand` is one of the nest's, or -1 when it takes none.
   void add_step(const std::string& op, const std::vector<double>& values, int operand);
   /// Appends the steps of the call, with their operands.
@@ -116,7 +111,7 @@ class ElementwiseBuilder {
   const ElementwiseSteps& steps() const { return steps_; }
 
  private:
-  int add_view(int input, const TensorView& view, DType dtype);
+  int add_view(int input, const TensorView& view);
   const TensorView& view_of(int input) const { return call_.inputs[static_cast<size_t>(input)]; }
 
   const KernelCall& call_;

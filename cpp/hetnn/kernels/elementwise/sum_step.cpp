@@ -41,8 +41,7 @@ int operand_count(const Step& step) {
 }
 
 std::optional<Step> sum_of(const ops::Call& call, size_t main) {
-  const Variant* variant = variant_of(call);
-  if (!variant || variant->create != make_nary || call.string("op") != "add") return std::nullopt;
+  if (!is_made_by(make_nary, call) || call.string("op") != "add") return std::nullopt;
   const bool ordered = call.flag("deterministic");
   // Of two values either may come first, since their sum is the same.
   if (ordered && main > 1) return std::nullopt;
@@ -75,7 +74,7 @@ std::optional<Step> byte_sum_of(const ops::Call& call, size_t main) {
 std::optional<Step> step_of(const ops::Call& call, size_t main) {
   if (std::optional<Step> sum = byte_sum_of(call, main)) return sum;
   if (std::optional<Step> function = function_of(call)) return function;
-  if (const Variant* variant = variant_of(call); variant && variant->create == make_cast) {
+  if (is_made_by(make_cast, call)) {
     const DType from = call.input(main).dtype, to = call.dtype("to");
     if (is_narrow_float(to) && from == DType::f32)
       return Step{.function = std::string(to == DType::f16 ? kToF16 : kToBf16), .input = -1, .values = {}};
@@ -99,18 +98,18 @@ ops::Attrs tune_sums(const KernelCall& call, int threads) {
                        .threads = threads});
 }
 
+Refusal refuse_sum(const Step& step, int64_t fan_in) {
+  if (!is_fan_in(fan_in)) return text("a sum's fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", fan_in, ".");
+  if (step.values.empty() || step.values.size() > kMaxNaryInputs)
+    return text("a sum is of 1 to ", kMaxNaryInputs, " values, one coefficient each; got ", step.values.size(), ".");
+  return std::nullopt;
+}
+
 SumStep::SumStep(const Step& step, int64_t fan_in)
     : coefficients_(step.values.begin(), step.values.end()),
       ordered_(step.function != kSum),
       dtype_(operand_type(step)),
-      fan_in_(0) {
-  if (fan_in < 0 || fan_in == 1 || fan_in > kMaxFanIn)
-    throw InvalidModel(
-        text("a sum's fan_in must be 0 or lie in [2, ", kMaxFanIn, "]; got ", fan_in, ". Tune it anew."));
-  fan_in_ = static_cast<size_t>(fan_in == 0 ? kDefaultFanIn : fan_in);
-  if (coefficients_.empty() || coefficients_.size() > kMaxNaryInputs)
-    throw InvalidModel(text("a sum is of 1 to ", kMaxNaryInputs, " values, one coefficient each; got ",
-                            coefficients_.size(), " coefficients. Split it."));
+      fan_in_(static_cast<size_t>(fan_in == 0 ? kDefaultFanIn : fan_in)) {
   plan();
 }
 

@@ -54,6 +54,9 @@ std::optional<Step> step_of(const ops::Call& call, size_t main);
 /// values of the output's size (kernels/elementwise/nary.h); empty where there is no such step.
 ops::Attrs tune_sums(const KernelCall& call, int threads);
 
+/// Why there is no kernel for a sum with such a parameter `fan_in`.
+Refusal refuse_sum(const Step& step, int64_t fan_in);
+
 class SumStep {
  public:
   /// One row of an operand after another is `ld` elements apart, one column `step` (0: all columns read one element).
@@ -63,7 +66,8 @@ class SumStep {
     int64_t step;
   };
 
-  /// `fan_in`: how many values, the running one among them, are joined in one pass over the tile; 0: the default.
+  /// Of a step that is not refused. `fan_in`: how many values, the running one among them, are joined in one pass over
+  /// the tile; 0: the default.
   SumStep(const Step& step, int64_t fan_in);
 
   size_t operands() const { return coefficients_.size() - 1; }

@@ -8,6 +8,7 @@
 #include "hetnn/kernels/gemm/block_micro.h"
 #include "hetnn/kernels/gemm/expanded.h"
 #include "hetnn/kernels/gemm/gemm.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -154,14 +155,16 @@ class BlockLinear final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_block_linear(const KernelCall& call) {
-  require_f32(call.inputs[0], "block_linear: x");
-  if (call.inputs[0].layout != Layout::plain || call.outputs[0].layout != Layout::plain)
-    throw Unsupported("block_linear reads and writes plain tensors. Insert a copy to the plain layout.");
-  if (const DType scales = call.inputs[2].dtype; scales != DType::f32 && scales != DType::f16)
-    throw Unsupported(text("block_linear takes scales of f32 and f16; got ", dtype_name(scales), "."));
-  return std::make_unique<BlockLinear>(call);
+Refusal serves_block_linear(const KernelCall& call) {
+  const DType scales = call.inputs[2].dtype;
+  return Terms("block_linear", call)
+      .of(DType::f32, 1)
+      .plain()
+      .hold(scales == DType::f32 || scales == DType::f16, "takes scales of f32 and f16; got ", dtype_name(scales))
+      .steps_on_rows();
 }
+
+std::unique_ptr<Kernel> make_block_linear(const KernelCall& call) { return std::make_unique<BlockLinear>(call); }
 
 bool is_block_weight(const KernelCall& call, int input) {
   return input == 1 || input == 2 || (input == 3 && call.params.integer("zero_points", 0) != 0);

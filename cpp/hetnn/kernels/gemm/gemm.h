@@ -26,12 +26,17 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_linear(const KernelCall& call);
 std::unique_ptr<Kernel> make_linear(const KernelCall& call);
+Refusal serves_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_matmul(const KernelCall& call);
+Refusal serves_integer_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_matmul(const KernelCall& call);
+Refusal serves_grouped_matmul(const KernelCall& call);
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call);
 int64_t packed_grouped_bytes(const KernelCall& call, int input);
 std::vector<std::byte> pack_grouped(const KernelCall& call, int input, std::span<const std::byte> weight);
+Refusal serves_block_linear(const KernelCall& call);
 std::unique_ptr<Kernel> make_block_linear(const KernelCall& call);
 bool is_block_weight(const KernelCall& call, int input);
 int64_t packed_block_bytes(const KernelCall& call, int input);

@@ -5,26 +5,19 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
 
 PanelShape weight_shape(const KernelCall& call) {
   const TensorView& weights = call.inputs[1];
-  if (!is_narrow_float(weights.dtype)) require_f32(weights, "grouped_matmul: the weights");
   return {.k = weights.dims[1], .cols = weights.dims[2], .weights = weights.dtype};
 }
 
 // Of all groups in one; which rows belong to which comes with the run.
 PanelShape geometry_of(const KernelCall& call) {
-  const TensorView &x = call.inputs[0], &weights = call.inputs[1], &y = call.outputs[0];
-  for (const TensorView* view : {&x, &y}) require_f32(*view, "grouped_matmul");
-  if (x.rank != 2 || weights.rank != 3 || y.rank != 2 || x.dims[1] != weights.dims[1] || x.dims[0] != y.dims[0] ||
-      weights.dims[2] != y.dims[1])
-    throw InvalidModel(text("grouped_matmul takes x [M,K] and weights [E,K,N] and gives [M,N]; got x ", view_text(x),
-                            ", weights ", view_text(weights), ", output ", view_text(y), "."));
-  if (x.layout != Layout::plain || y.layout != Layout::plain)
-    throw Unsupported("grouped_matmul reads and writes plain tensors. Insert a copy to the plain layout.");
+  const TensorView& x = call.inputs[0];
   PanelShape shape = weight_shape(call);
   shape.rows = x.dims[0];
   shape.a_bytes = x.elems() * 4;
@@ -67,6 +60,16 @@ class GroupedMatmul final : public Kernel {
 };
 
 }  // namespace
+
+Refusal serves_grouped_matmul(const KernelCall& call) {
+  const DType weights = call.inputs[1].dtype, ends = call.inputs[2].dtype;
+  return Terms("grouped_matmul", call)
+      .of(DType::f32, 1)
+      .plain()
+      .hold(weights == DType::f32 || is_narrow_float(weights), "takes weights of f32, f16 and bf16; got ",
+            dtype_name(weights))
+      .hold(ends == DType::i64 || ends == DType::i32, "takes ends of i64 and i32; got ", dtype_name(ends));
+}
 
 std::unique_ptr<Kernel> make_grouped_matmul(const KernelCall& call) { return std::make_unique<GroupedMatmul>(call); }
 

@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/matmul_geometry.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -29,10 +30,7 @@ PanelShape shape_of(const MatmulGeometry& g) {
 class IntegerMatmul final : public Kernel {
  public:
   IntegerMatmul(const KernelCall& call, MatmulGeometry geometry)
-      : g_(std::move(geometry)), product_(shape_of(g_), call, kOperands), scales_(call, kOperands) {
-    if (scales_.weight.size() != 1) throw Unsupported("matmul_i8 takes one scale for all of b.");
-    if (product_.has_sum()) throw Unsupported("matmul_i8 takes no sum behind it.");
-  }
+      : g_(std::move(geometry)), product_(shape_of(g_), call, kOperands), scales_(call, kOperands) {}
 
   int64_t scratch_bytes(int threads) const override { return threads * slot_bytes(); }
   bool serial() const override { return batch() * g_.m * g_.n * g_.k < 32768; }
@@ -93,10 +91,21 @@ class IntegerMatmul final : public Kernel {
 
 }  // namespace
 
+Refusal serves_integer_matmul(const KernelCall& call) {
+  const auto is_sum = [](const Step& step) { return step.function == kSumOfI8; };
+  return Terms("matmul_i8", call)
+      .hold(serves_matrices("matmul_i8", call))
+      .of(DType::i8, 2)
+      .then([&] { return IntegerProduct::serves(shape_of(matmul_geometry(call)), call, kOperands); })
+      .then([&]() -> Refusal {
+        if (call.params.reals("b.scales").size() == 1) return std::nullopt;
+        return "matmul_i8 takes one scale for all of b.";
+      })
+      .hold(std::ranges::none_of(call.steps, is_sum), "takes no sum behind it");
+}
+
 std::unique_ptr<Kernel> make_integer_matmul(const KernelCall& call) {
-  MatmulGeometry g = matmul_geometry(call);
-  require_dtype(call.inputs[0], DType::i8, "matmul_i8: a");
-  return std::make_unique<IntegerMatmul>(call, std::move(g));
+  return std::make_unique<IntegerMatmul>(call, matmul_geometry(call));
 }
 
 }  // namespace hetnn::kernels

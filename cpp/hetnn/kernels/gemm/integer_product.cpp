@@ -11,7 +11,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/steps.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/ops/integers.h"
 
 namespace hetnn::kernels {
@@ -24,29 +24,78 @@ int64_t column_of(const PanelShape& shape, int64_t filter) {
   return filter / shape.cols * shape.panels_per_group() * kPanel + filter % shape.cols;
 }
 
-double one_of(const KernelCall& call, const std::string& name) {
-  const std::vector<double> values = call.params.reals(name);
-  if (values.size() != 1)
-    throw Unsupported(text("integer layers take one scale for all of ", name, "; got ", values.size(),
-                           ". Use the operator's meaning."));
-  return values[0];
-}
+double one_of(const KernelCall& call, const std::string& name) { return call.params.reals(name)[0]; }
 
 int32_t zero_of(const KernelCall& call, const std::string& name) {
+  return static_cast<int32_t>(call.params.integers(name)[0]);
+}
+
+bool has_one_zero(const KernelCall& call, const std::string& name) {
   const std::vector<int64_t> values = call.params.integers(name);
-  if (!std::ranges::all_of(values, [&](int64_t value) { return value == values[0]; }))
-    throw Unsupported(text("integer layers take one zero point for all of ", name, ". Use the operator's meaning."));
-  return static_cast<int32_t>(values[0]);
+  return !values.empty() && std::ranges::all_of(values, [&](int64_t value) { return value == values[0]; });
+}
+
+// The sum of bytes that a step is, the quickest way chosen.
+ByteSum byte_sum_of(const Step& step) {
+  const auto scale = [&](size_t k) { return static_cast<float>(step.values[2 * k]); };
+  const auto zero = [&](size_t k) { return static_cast<int32_t>(step.values[2 * k + 1]); };
+  ByteSum out = {scale(0), scale(1), scale(2), zero(0), zero(1), zero(2)};
+  out.choose();
+  return out;
 }
 
 }  // namespace
 
+Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& operands) {
+  const std::string x = text(operands.rows, "."), w = text(operands.columns, ".");
+  Terms terms("a layer of integers", call);
+  for (const std::string& value : {x, w, std::string("y.")}) {
+    terms.hold(call.params.has(value + "scales"), "reads and writes quantized values; got none as ", value, "scales");
+    if (terms.met())
+      terms.hold(has_one_zero(call, value + "zeros"), "takes one zero point for all of ", value, "zeros");
+    if (terms.met() && value != w)
+      terms.hold(call.params.reals(value + "scales").size() == 1, "takes one scale for all of ", value, "scales; got ",
+                 call.params.reals(value + "scales").size());
+  }
+  if (!terms.met()) return terms;
+  return terms
+      .hold(call.params.reals(w + "scales").size() == 1 || call.params.integer(w + "axis", 0) == 0,
+            "takes one scale for all of a weight, or one for each filter")
+      .hold(call.params.integer("bias", 0) == 0 || call.params.has("bias.scales"), "takes quantized biases")
+      .hold(!call.params.has("bias.zeros") ||
+                (has_one_zero(call, "bias.zeros") && call.params.integers("bias.zeros")[0] == 0),
+            "takes biases with the zero point 0");
+}
+
+Refusal refuse_integer_steps(const KernelCall& call) {
+  Terms terms("a layer of integers", call);
+  const TensorView& y = call.outputs[0];
+  bool sums = false;
+  for (const Step& step : call.steps) {
+    if (step.function != kSumOfI8) {
+      const size_t bounds = step.function == "clamp" ? 2 : 0;
+      terms.hold(step.function == "relu" || bounds > 0, "takes the steps relu, clamp and sums; got ", step.function)
+          .hold(step.values.size() == bounds, "takes ", bounds, " bounds with ", step.function);
+      continue;
+    }
+    const bool is_there = step.input >= 0 && static_cast<size_t>(step.input) < call.inputs.size();
+    terms.hold(!std::exchange(sums, true), "takes one sum")
+        .hold(is_there && step.values.size() == 6, "takes one operand of a sum, and three scales and zero points");
+    if (!terms.met()) break;
+    const TensorView& other = call.inputs[static_cast<size_t>(step.input)];
+    terms.is(other, DType::i8, "the operand of a sum")
+        .hold(std::ranges::equal(other.shape(), y.shape()) && other.layout == y.layout,
+              "takes an operand of a sum that lies as the result does; got ", view_text(other), " for ", view_text(y))
+        .then([&]() -> Refusal {
+          if (byte_sum_of(step).run != nullptr) return std::nullopt;
+          return "the scales of a sum behind a layer of integers have no quick way.";
+        });
+  }
+  return terms;
+}
+
 LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands) {
   const std::string x = text(operands.rows, "."), w = text(operands.columns, ".");
-  for (const std::string& value : {x, w, std::string("y.")}) {
-    if (!call.params.has(value + "scales"))
-      throw Unsupported(text("integer layers read and write quantized values; got none as ", value, "scales."));
-  }
   if (const std::optional<Rounding> named = rounding_named(call.params.text("q_rounding", ""))) rounding = *named;
   divisor = call.params.integer("q_divisor", 1);
   x_scale = one_of(call, x + "scales");
@@ -55,12 +104,6 @@ LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands
   y_zero = zero_of(call, "y.zeros");
   weight = call.params.reals(w + "scales");
   weight_zero = zero_of(call, w + "zeros");
-  if (weight.size() > 1 && call.params.integer(w + "axis", 0) != 0)
-    throw Unsupported("integer layers take one scale for all of a weight, or one for each filter.");
-  if (call.params.integer("bias", 0) != 0 && !call.params.has("bias.scales"))
-    throw Unsupported("integer layers take quantized biases. Use the operator's meaning.");
-  if (call.params.has("bias.zeros") && zero_of(call, "bias.zeros") != 0)
-    throw Unsupported("integer layers take biases with the zero point 0.");
 }
 
 int32_t LayerScales::bias_of(int64_t filter, int32_t bias, double scale) const {
@@ -76,14 +119,11 @@ IntegerEnds::IntegerEnds(const KernelCall& call, const LayerScales& scales) {
   int32_t least = low, most = high;  // so far
   for (const Step& step : call.steps) {
     if (step.function == kSumOfI8) {
-      if (sum) throw Unsupported("integer layers take one sum. Compute the other by itself.");
       sum = IntegerSum(call, step);
       low = std::exchange(least, std::numeric_limits<int8_t>::min());
       high = std::exchange(most, std::numeric_limits<int8_t>::max());
       continue;
     }
-    if (step.function != "relu" && step.function != "clamp")
-      throw Unsupported(text("integer layers take the steps relu, clamp and sums; got ", step.function, "."));
     // A bound of the result stands at an integer of its scale.
     const auto integer = [&](double bound) {
       return int32_t{
@@ -103,21 +143,9 @@ IntegerEnds::IntegerEnds(const KernelCall& call, const LayerScales& scales) {
   }
 }
 
-IntegerSum::IntegerSum(const KernelCall& call, const Step& step) : input_(step.input) {
-  const TensorView& y = call.outputs[0];
-  if (step.input < 0 || static_cast<size_t>(step.input) >= call.inputs.size() || step.values.size() != 6)
-    throw InvalidModel("a sum behind an integer layer has one operand, and scale and zero point of three values.");
-  const TensorView& other = call.inputs[static_cast<size_t>(step.input)];
-  require_dtype(other, DType::i8, "the operand of a sum behind an integer layer");
-  if (!std::ranges::equal(other.shape(), y.shape()) || other.layout != y.layout)
-    throw InvalidModel(text("the operand of a sum behind an integer layer lies as its result does; got ",
-                            view_text(other), " for ", view_text(y), "."));
-  const auto scale = [&](size_t k) { return static_cast<float>(step.values[2 * k]); };
-  const auto zero = [&](size_t k) { return static_cast<int32_t>(step.values[2 * k + 1]); };
-  ld_ = row_view(other).pitch;
-  sum_ = {scale(0), scale(1), scale(2), zero(0), zero(1), zero(2)};
-  sum_.choose();
-  if (!*this) throw Unsupported("the scales of a sum behind an integer layer have no quick way.");
+IntegerSum::IntegerSum(const KernelCall& call, const Step& step)
+    : sum_(byte_sum_of(step)), input_(step.input), ld_(row_view(call.inputs[static_cast<size_t>(step.input)]).pitch) {
+  HETNN_ASSERT(*this, "a sum without a quick way");
 }
 
 void IntegerSum::bound(int32_t low, int32_t high) {
@@ -137,6 +165,16 @@ void IntegerSum::add(const int8_t* operand, int8_t* out, int64_t ld_out, Share r
                   .n = cols.end - cols.begin});
 }
 
+Refusal IntegerProduct::serves(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands) {
+  // The largest sums of so many products of bytes, one of them less its zero point, still are of 32 bits.
+  constexpr int64_t kMostProducts = 1 << 16;
+  return Terms("a layer of integers", call)
+      .hold(shape.taps * shape.k <= kMostProducts, "sums at most ", kMostProducts, " products; got ",
+            shape.taps * shape.k)
+      .then([&] { return refuse_layer_scales(call, operands); })
+      .then([&] { return refuse_integer_steps(call); });
+}
+
 IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, const LayerScales& scales)
     : shape_(shape),
       micro_(&integer_micro_table()),
@@ -144,11 +182,6 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
       ends_(call, scales),
       weight_zero_(scales.weight_zero),
       rounding_(scales.rounding) {
-  // The largest sums of so many products of bytes, one of them less its zero point, still are of 32 bits.
-  constexpr int64_t kMostProducts = 1 << 16;
-  if (shape.taps * shape.k > kMostProducts)
-    throw Unsupported(text("integer layers sum at most ", kMostProducts, " products; got ", shape.taps * shape.k,
-                           ". Use the operator's meaning."));
   const double most = *std::ranges::max_element(scales.weight);
   in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 &&
                   most * scales.x_scale / scales.y_scale < 1;

@@ -29,7 +29,7 @@ struct LayerScales {
   Rounding rounding = Rounding::half_even_fp32;
   int64_t divisor = 1;  // of all factors
 
-  /// Throws Unsupported for a call whose integers are of another kind.
+  /// Of a call whose scales are not refused.
   explicit LayerScales(const KernelCall& call, const ProductOperands& operands = {});
   double weight_scale(int64_t filter) const { return weight[weight.size() == 1 ? 0 : static_cast<size_t>(filter)]; }
   /// Of a sum to the result's scale.
@@ -40,11 +40,17 @@ struct LayerScales {
   int32_t bias_of(int64_t filter, int32_t bias, double scale) const;
 };
 
+/// Why integer layers do not take the scales of a call: they take one for each value, or one a filter, and one zero
+/// point.
+Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& operands = {});
+
+/// Why integer layers do not take the steps of a call: they take relu, clamp and one sum that has a quick way.
+Refusal refuse_integer_steps(const KernelCall& call);
+
 /// A sum of a layer's result with another value of its shape, which replaces the result where it lies.
 class IntegerSum {
  public:
   IntegerSum() = default;
-  /// Throws Unsupported for scales whose sums take more than this, InvalidModel for an operand of another kind.
   IntegerSum(const KernelCall& call, const Step& step);
 
   explicit operator bool() const { return sum_.run != nullptr; }
@@ -67,7 +73,7 @@ class IntegerSum {
 struct IntegerEnds {
   int32_t x_zero, zero, low, high;
   IntegerSum sum;
-  /// Throws Unsupported for steps that integer layers do not take: they take relu, clamp and one sum.
+  /// Of steps that are not refused.
   IntegerEnds(const KernelCall& call, const LayerScales& scales);
 };
 
@@ -104,7 +110,9 @@ class IntegerProduct {
  public:
   using Element = int8_t;
 
-  /// Throws Unsupported for scales or steps that it does not take.
+  /// Whether a call's scales, its steps and the number of its products are such.
+  static Refusal serves(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands = {});
+
   IntegerProduct(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands = {})
       : IntegerProduct(shape, call, LayerScales(call, operands)) {}
 

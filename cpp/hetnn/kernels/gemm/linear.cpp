@@ -6,6 +6,7 @@
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -17,22 +18,10 @@ struct LinearGeometry {
 
 LinearGeometry linear_geometry(const KernelCall& call, DType dtype = DType::f32) {
   const bool bias = call.params.integer("bias", 0) != 0;
-  if (call.inputs.size() < (bias ? 3u : 2u) || call.outputs.size() != 1)
-    throw InvalidModel(text("linear takes x, weight", bias ? ", bias" : "", " and gives one output; got ",
-                            call.inputs.size(), " inputs and ", call.outputs.size(),
-                            " outputs. Check the call against kernels/gemm/gemm.h."));
   const TensorView& x = call.inputs[0];
   const TensorView& weight = call.inputs[1];
-  require_dtype(x, dtype, "linear: x");
-  if (dtype != DType::f32 || !is_narrow_float(weight.dtype)) require_dtype(weight, dtype, "linear: the weight");
-  if (bias) require_dtype(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, "linear: the bias");
-  require_dtype(call.outputs[0], dtype, "linear: the output");
-  if (x.rank < 1 || weight.rank != 2 || x.dims[static_cast<size_t>(x.rank - 1)] != weight.dims[1])
-    throw InvalidModel(text("linear: the last axis of x must equal axis 1 of the weight; got x ", view_text(x),
-                            ", weight ", view_text(weight), ". Check the layer's input features."));
-  if (x.layout != Layout::plain || call.outputs[0].layout != Layout::plain)
-    throw Unsupported(text("linear reads and writes plain tensors; got x ", view_text(x), ", output ",
-                           view_text(call.outputs[0]), ". Insert a copy to the plain layout."));
+  HETNN_ASSERT(x.rank > 0 && weight.rank == 2 && x.dims[static_cast<size_t>(x.rank - 1)] == weight.dims[1], "x ",
+               view_text(x), ", weight ", view_text(weight));
   LinearGeometry geometry{.shape = {}, .bias = bias};
   geometry.shape.k = weight.dims[1];
   geometry.shape.cols = weight.dims[0];
@@ -40,11 +29,20 @@ LinearGeometry linear_geometry(const KernelCall& call, DType dtype = DType::f32)
   geometry.shape.elem_bytes = dtype_bytes(dtype);
   if (is_narrow_float(weight.dtype)) geometry.shape.weights = weight.dtype;
   geometry.shape.a_bytes = x.elems() * dtype_bytes(dtype);
-  const int64_t expected = geometry.shape.rows * geometry.shape.cols;
-  if (call.outputs[0].elems() != expected)
-    throw InvalidModel(text("linear: the output must have ", expected, " elements; got ", view_text(call.outputs[0]),
-                            ". Infer the output's shape from x and the weight."));
+  HETNN_ASSERT(call.outputs[0].elems() == geometry.shape.rows * geometry.shape.cols, view_text(call.outputs[0]));
   return geometry;
+}
+
+PanelShape weight_shape(const KernelCall& call) {
+  PanelShape shape;
+  if (is_narrow_float(call.inputs[1].dtype)) {
+    shape.weights = call.inputs[1].dtype;
+  } else {
+    shape.elem_bytes = dtype_bytes(call.inputs[1].dtype);
+  }
+  shape.cols = call.inputs[1].dims[0];
+  shape.k = call.inputs[1].dims[1];
+  return shape;
 }
 
 template <typename Product>
@@ -73,6 +71,33 @@ class Linear final : public Kernel {
 
 }  // namespace
 
+namespace {
+
+// All of f32 but the weight, where it is kept narrow.
+Refusal serves_f32_linear(const KernelCall& call, bool narrow) {
+  const bool bias = call.params.integer("bias", 0) != 0;
+  const DType weight = call.inputs[1].dtype;
+  Terms terms(narrow ? "linear_narrow" : "linear", call);
+  terms.of(DType::f32, 1)
+      .hold(narrow ? is_narrow_float(weight) : weight == DType::f32, "takes a weight of ",
+            narrow ? "f16 or bf16" : "f32", "; got ", dtype_name(weight))
+      .plain();
+  if (bias) terms.is(call.inputs[2], DType::f32, "the bias");
+  return terms.steps_on_rows();
+}
+
+}  // namespace
+
+Refusal serves_linear(const KernelCall& call) { return serves_f32_linear(call, false); }
+Refusal serves_narrow_linear(const KernelCall& call) { return serves_f32_linear(call, true); }
+
+Refusal serves_integer_linear(const KernelCall& call) {
+  Terms terms("linear_i8", call);
+  terms.of(DType::i8, 2).plain();
+  if (call.params.integer("bias", 0) != 0) terms.is(call.inputs[2], DType::i32, "the bias");
+  return terms.then([&] { return IntegerProduct::serves(weight_shape(call), call); });
+}
+
 std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
   return std::make_unique<Linear<PanelProduct>>(call, linear_geometry(call));
 }
@@ -83,27 +108,12 @@ std::unique_ptr<Kernel> make_integer_linear(const KernelCall& call) {
 
 bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
-PanelShape weight_shape(const KernelCall& call) {
-  PanelShape shape;
-  if (is_narrow_float(call.inputs[1].dtype)) {
-    shape.weights = call.inputs[1].dtype;
-  } else {
-    shape.elem_bytes = dtype_bytes(call.inputs[1].dtype);
-  }
-  shape.cols = call.inputs[1].dims[0];
-  shape.k = call.inputs[1].dims[1];
-  return shape;
-}
-
 int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weight_shape(call).packed_bytes(); }
 
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
   HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
   const TensorView& view = call.inputs[1];
-  if (!is_narrow_float(view.dtype)) require_f32(view, "linear: the weight");
-  if (view.rank != 2 || static_cast<int64_t>(weight.size()) != view.elems() * dtype_bytes(view.dtype))
-    throw InvalidModel(text("linear: the weight's bytes must match its shape ", view_text(view), "; got ",
-                            weight.size(), " bytes. Pass the plain weight."));
+  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == view.elems() * dtype_bytes(view.dtype), weight.size(), " bytes");
   const PanelShape shape = weight_shape(call);
   std::vector<std::byte> packed(static_cast<size_t>(packed_linear_bytes(call, input)));
   pack_float_panels(shape, weight.data(), {0, shape.k, 0, 1}, packed.data());
@@ -124,6 +134,7 @@ std::span<const Variant> gemm_variants() {
       {.name = "linear",
        .op = "linear",
        .speed = "product",
+       .serves = serves_linear,
        .create = make_linear,
        .layout = LayoutWish::plain,
        .takes_steps = true,
@@ -133,6 +144,7 @@ std::span<const Variant> gemm_variants() {
       {.name = "linear_narrow",
        .op = "linear",
        .speed = "product",
+       .serves = serves_narrow_linear,
        .create = make_linear,
        .layout = LayoutWish::plain,
        .takes_steps = true,
@@ -143,6 +155,7 @@ std::span<const Variant> gemm_variants() {
       {.name = "linear_i8",
        .op = "linear",
        .speed = "product",
+       .serves = serves_integer_linear,
        .create = make_integer_linear,
        .layout = LayoutWish::plain,
        .integers = true,
@@ -153,6 +166,7 @@ std::span<const Variant> gemm_variants() {
       {.name = "block_linear",
        .op = "block_linear",
        .speed = "product",
+       .serves = serves_block_linear,
        .create = make_block_linear,
        .layout = LayoutWish::plain,
        .takes_steps = true,
@@ -163,6 +177,7 @@ std::span<const Variant> gemm_variants() {
       {.name = "matmul_i8",
        .op = "matmul",
        .speed = "product",
+       .serves = serves_integer_matmul,
        .create = make_integer_matmul,
        .layout = LayoutWish::plain,
        .integers = true,
@@ -170,12 +185,14 @@ std::span<const Variant> gemm_variants() {
       {.name = "matmul",
        .op = "matmul",
        .speed = "product",
+       .serves = serves_matmul,
        .create = make_matmul,
        .layout = LayoutWish::plain,
        .takes_steps = true},
       {.name = "grouped_matmul",
        .op = "grouped_matmul",
        .speed = "product",
+       .serves = serves_grouped_matmul,
        .create = make_grouped_matmul,
        .layout = LayoutWish::plain,
        .is_narrow = [](int input) { return input == 1; },

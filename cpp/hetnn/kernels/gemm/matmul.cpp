@@ -6,6 +6,7 @@
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/matmul_geometry.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -135,22 +136,28 @@ class PlainMatmul final : public Kernel {
 
 }  // namespace
 
+Refusal serves_matmul(const KernelCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  const bool is_plain_loop = dtype == DType::f64 || dtype == DType::i64 || dtype == DType::i32;
+  return Terms("matmul", call)
+      .hold(serves_matrices("matmul", call))
+      .hold(dtype == DType::f32 || is_plain_loop, "takes f32, f64, i64 and i32; got ", dtype_name(dtype))
+      .hold(dtype == DType::f32 || call.steps.empty(), "takes steps behind f32; got ", dtype_name(dtype))
+      .then([&] { return Terms("matmul", call).steps_on_rows(); });
+}
+
 std::unique_ptr<Kernel> make_matmul(const KernelCall& call) {
   MatmulGeometry g = matmul_geometry(call);
   const DType dtype = call.inputs[0].dtype;
   if (dtype == DType::f32) return std::make_unique<Matmul>(call, std::move(g));
-  if (!call.steps.empty())
-    throw Unsupported(text("matmul: steps need f32; got ", dtype_name(dtype), ". Keep them as calls of their own."));
   switch (dtype) {
     case DType::f64:
       return std::make_unique<PlainMatmul<double>>(std::move(g));
     case DType::i64:
       return std::make_unique<PlainMatmul<int64_t>>(std::move(g));
-    case DType::i32:
-      return std::make_unique<PlainMatmul<int32_t>>(std::move(g));
     default:
-      throw Unsupported(
-          text("matmul serves f32, f64, i64 and i32 on the CPU; got ", dtype_name(dtype), ". Insert a cast."));
+      HETNN_ASSERT(dtype == DType::i32, dtype_name(dtype));
+      return std::make_unique<PlainMatmul<int32_t>>(std::move(g));
   }
 }
 

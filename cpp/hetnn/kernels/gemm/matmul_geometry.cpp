@@ -4,31 +4,27 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 
+Refusal serves_matrices(std::string_view kernel, const KernelCall& call) {
+  const TensorView &a = call.inputs[0], &b = call.inputs[1];
+  return Terms(kernel, call)
+      .plain()
+      .of(a.dtype, 2)
+      .hold(a.rank > 0 && b.rank > 0, "takes operands of one axis or more; got ", view_text(a), " and ", view_text(b));
+}
+
 MatmulGeometry matmul_geometry(const KernelCall& call) {
-  if (call.inputs.size() < 2 || call.outputs.size() != 1)
-    throw InvalidModel(text("matmul takes a and b and gives one output; got ", call.inputs.size(), " inputs and ",
-                            call.outputs.size(), " outputs. Check the call against kernels/gemm/gemm.h."));
   const TensorView& a = call.inputs[0];
   const TensorView& b = call.inputs[1];
-  const TensorView& y = call.outputs[0];
-  if (a.layout != Layout::plain || b.layout != Layout::plain || y.layout != Layout::plain)
-    throw Unsupported(text("matmul reads and writes plain tensors; got ", view_text(a), ", ", view_text(b), ", output ",
-                           view_text(y), ". Insert a copy to the plain layout."));
-  if (a.dtype != b.dtype || a.dtype != y.dtype)
-    throw InvalidModel(text("matmul: all operands must have one dtype; got ", dtype_name(a.dtype), ", ",
-                            dtype_name(b.dtype), ", output ", dtype_name(y.dtype), ". Insert a cast."));
   MatmulGeometry g;
   g.transpose_a = a.rank >= 2 && call.params.integer("transpose_a", 0) != 0;
   g.transpose_b = b.rank >= 2 && call.params.integer("transpose_b", 0) != 0;
   const auto dim = [](const TensorView& view, int from_end) {
     return view.dims[static_cast<size_t>(view.rank - from_end)];
   };
-  if (a.rank < 1 || b.rank < 1)
-    throw InvalidModel("matmul: operands must have at least one axis; got a scalar. Reshape it.");
   int64_t ka = 0, kb = 0;
   if (a.rank == 1) {
     ka = a.dims[0];
@@ -42,9 +38,7 @@ MatmulGeometry matmul_geometry(const KernelCall& call) {
     g.n = dim(b, g.transpose_b ? 2 : 1);
     kb = dim(b, g.transpose_b ? 1 : 2);
   }
-  if (ka != kb)
-    throw InvalidModel(text("matmul: the inner axes must match; got ", ka, " in ", view_text(a), " and ", kb, " in ",
-                            view_text(b), ". Check transpose_a and transpose_b."));
+  HETNN_ASSERT(ka == kb, view_text(a), " and ", view_text(b));
   g.k = ka;
   const int a_batch = std::max(0, a.rank - 2), b_batch = std::max(0, b.rank - 2);
   const int batch_rank = std::max(a_batch, b_batch);
@@ -54,9 +48,6 @@ MatmulGeometry matmul_geometry(const KernelCall& call) {
     const int ia = axis - (batch_rank - a_batch), ib = axis - (batch_rank - b_batch);
     const int64_t da = ia >= 0 ? a.dims[static_cast<size_t>(ia)] : 1;
     const int64_t db = ib >= 0 ? b.dims[static_cast<size_t>(ib)] : 1;
-    if (da != db && da != 1 && db != 1)
-      throw InvalidModel(text("matmul: leading axes must broadcast; got ", view_text(a), " and ", view_text(b),
-                              ". Expand one of them."));
     dims.insert(dims.begin(), da == 1 ? db : da);
     a_strides.insert(a_strides.begin(), da == 1 ? 0 : a_step);
     b_strides.insert(b_strides.begin(), db == 1 ? 0 : b_step);
@@ -75,9 +66,7 @@ MatmulGeometry matmul_geometry(const KernelCall& call) {
     g.a_offsets.push_back(a_offset);
     g.b_offsets.push_back(b_offset);
   }
-  if (y.elems() != count * g.m * g.n)
-    throw InvalidModel(text("matmul: the output must have ", count * g.m * g.n, " elements; got ", view_text(y),
-                            ". Infer the output's shape from a and b."));
+  HETNN_ASSERT(call.outputs[0].elems() == count * g.m * g.n, view_text(call.outputs[0]));
   return g;
 }
 

@@ -13,7 +13,9 @@ struct MatmulGeometry {
   std::vector<int64_t> a_offsets, b_offsets;  // elements, per matrix of the broadcast batch
 };
 
-/// Throws InvalidModel for operands that do not fit one another, Unsupported for layouts other than plain.
+/// Whether a kernel can take both operands as matrices: they lie plain and are of one type.
+Refusal serves_matrices(std::string_view kernel, const KernelCall& call);
+
 MatmulGeometry matmul_geometry(const KernelCall& call);
 
 }  // namespace hetnn::kernels

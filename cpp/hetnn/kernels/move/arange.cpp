@@ -4,6 +4,7 @@
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -27,10 +28,9 @@ class ArangeKernel final : public Kernel {
 
 }  // namespace
 
+Refusal serves_arange(const KernelCall& call) { return Terms("arange", call).plain(); }
+
 std::unique_ptr<Kernel> make_arange(const KernelCall& call) {
-  if (!call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel(text("arange takes no input and writes one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), "."));
   const TensorView& y = call.outputs[0];
   const int64_t start = call.params.integer("start", 0), step = call.params.integer("step", 1);
   return visit_dtype(y.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {

@@ -4,7 +4,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/move/indices.h"
 #include "hetnn/kernels/move/move.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -42,18 +42,17 @@ class FlatIndex final : public Kernel {
 
 }  // namespace
 
+Refusal serves_flat_index(const KernelCall& call) {
+  Terms terms("flat_index", call);
+  terms.plain().is(call.outputs[0], DType::i64, "the result");
+  for (const TensorView& index : call.inputs)
+    terms.hold(is_index(index.dtype) && index.dtype == call.inputs[0].dtype && index.elems() == call.outputs[0].elems(),
+               "takes indices of i64 or i32, all of one shape; got ", dtype_name(index.dtype), " ", view_text(index));
+  return terms;
+}
+
 std::unique_ptr<Kernel> make_flat_index(const KernelCall& call) {
   const std::vector<int64_t> sizes = call.params.integers("sizes");
-  for (const TensorView& index : call.inputs) {
-    if (index.layout != Layout::plain || index.elems() != call.outputs[0].elems() ||
-        index.dtype != call.inputs[0].dtype || (index.dtype != DType::i64 && index.dtype != DType::i32))
-      throw Unsupported(text("flat_index reads plain indices of i64 or i32, of one shape; got ", view_text(index),
-                             ". Cast or expand them."));
-  }
-  if (sizes.empty() || sizes.size() != call.inputs.size() || call.outputs[0].layout != Layout::plain ||
-      call.outputs[0].dtype != DType::i64)
-    throw Unsupported(text("flat_index takes an index for each size and gives a plain i64; got ", call.inputs.size(),
-                           " and ", sizes.size(), " sizes."));
   return std::make_unique<FlatIndex>(call, sizes);
 }
 

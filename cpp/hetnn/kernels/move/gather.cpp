@@ -6,6 +6,7 @@
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/move/indices.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -105,34 +106,28 @@ class GatherElements final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_gather(const KernelCall& call) {
-  if (call.inputs.size() < 2 || call.outputs.size() != 1)
-    throw InvalidModel("gather takes x and indices and gives one output. Check the call against kernels/move/move.h.");
-  const TensorView& x = call.inputs[0];
-  const TensorView& indices = call.inputs[1];
-  const TensorView& y = call.outputs[0];
+Refusal serves_gather(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &indices = call.inputs[1];
+  Terms terms("gather", call);
+  terms.plain()
+      .hold(is_index(indices.dtype), "takes indices of i64 and i32; got ", dtype_name(indices.dtype))
+      .hold(x.rank > 0, "takes one axis or more");
+  if (!terms.met()) return terms;
   const size_t axis = checked_axis("gather", call.params.integer("axis", 0), x.rank);
-  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
-    throw InvalidModel(text("gather: indices must be i64 or i32; got ", dtype_name(indices.dtype), ". Insert a cast."));
-  if (x.layout != Layout::plain || y.layout != Layout::plain || indices.layout != Layout::plain)
-    throw Unsupported(text("gather reads and writes plain tensors; got ", view_text(x), " and ", view_text(y),
-                           ". Insert a copy to the plain layout."));
-  const int64_t size = x.dims[axis];
-  if (x.dtype != y.dtype || (size == 0 && indices.elems() > 0) ||
-      (size > 0 && y.elems() != x.elems() / size * indices.elems()))
-    throw InvalidModel(text("gather: the output must be x with axis ", axis, " replaced by the indices' axes; got ",
-                            view_text(x), ", indices ", view_text(indices), ", output ", view_text(y),
-                            ". Infer the output's shape."));
+  return terms.hold(x.dims[axis] > 0 || indices.elems() == 0, "takes elements of what has some; got ", view_text(x));
+}
+
+std::unique_ptr<Kernel> make_gather(const KernelCall& call) {
+  const size_t axis = checked_axis("gather", call.params.integer("axis", 0), call.inputs[0].rank);
   return std::make_unique<Gather>(call, axis);
 }
 
+Refusal serves_gather_elements(const KernelCall& call) {
+  return serves_along_axis("gather_elements", call, call.inputs[0], call.inputs[1]);
+}
+
 std::unique_ptr<Kernel> make_gather_elements(const KernelCall& call) {
-  const TensorView &x = call.inputs[0], &indices = call.inputs[1], &y = call.outputs[0];
-  if (x.dtype != y.dtype || !std::ranges::equal(indices.shape(), y.shape()))
-    throw InvalidModel(text("gather_elements: the output must have the indices' shape and x's type; got ", view_text(y),
-                            " of x ", view_text(x), " and indices ", view_text(indices),
-                            ". Infer the output's shape."));
-  return std::make_unique<GatherElements>(call, axis_split("gather_elements", call, x, indices));
+  return std::make_unique<GatherElements>(call, axis_split(call, call.inputs[0], call.inputs[1]));
 }
 
 }  // namespace hetnn::kernels

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -60,28 +61,30 @@ IndexReading index_reading(const KernelCall& call, int64_t size) {
   return {call.inputs[1].dtype == DType::i64, call.params.integer("from_end", 1) != 0, size};
 }
 
-AxisSplit axis_split(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& part) {
-  const auto plain = [](const TensorView& view) { return view.layout == Layout::plain; };
+Refusal serves_along_axis(std::string_view kernel, const KernelCall& call, const TensorView& x,
+                          const TensorView& part) {
   const DType index = call.inputs[1].dtype;
-  if (!std::ranges::all_of(call.inputs, plain) || !plain(call.outputs[0]) ||
-      (index != DType::i64 && index != DType::i32))
-    throw Unsupported(text(op, " reads and writes plain tensors, with indices of i64 or i32; got ", view_text(x),
-                           " and ", dtype_name(index), ". Insert a copy."));
-  const auto axis = static_cast<int>(checked_axis(op, call.params.integer("axis", 0), std::max(x.rank, 1)));
-  if (x.rank != part.rank)
-    throw InvalidModel(text(op, ": x and the other operand must have one rank; got ", view_text(x), " and ",
-                            view_text(part), ". Check the call."));
+  Terms terms(kernel, call);
+  terms.plain()
+      .hold(is_index(index), "takes indices of i64 and i32; got ", dtype_name(index))
+      .hold(x.rank == part.rank, "takes operands of one rank; got ", view_text(x), " and ", view_text(part));
+  if (!terms.met() || x.rank == 0) return terms;
+  const size_t axis = checked_axis(kernel, call.params.integer("axis", 0), x.rank);
+  for (size_t k = 0; k < x.shape().size(); ++k)
+    terms.hold(k == axis || x.dims[k] == part.dims[k], "takes operands that differ along its axis alone; got ",
+               view_text(x), " and ", view_text(part));
+  return terms;
+}
+
+AxisSplit axis_split(const KernelCall& call, const TensorView& x, const TensorView& part) {
+  const size_t axis = checked_axis("a split", call.params.integer("axis", 0), std::max(x.rank, 1));
   AxisSplit out;
-  for (int k = 0; k < x.rank; ++k) {
-    const int64_t size = x.dims[static_cast<size_t>(k)], count = part.dims[static_cast<size_t>(k)];
+  for (size_t k = 0; k < x.shape().size(); ++k) {
     if (k == axis) {
-      out.size = size;
-      out.count = count;
-    } else if (size != count) {
-      throw Unsupported(text(op, " takes operands that differ along its axis alone; got ", view_text(x), " and ",
-                             view_text(part), ". Cut x."));
+      out.size = x.dims[k];
+      out.count = part.dims[k];
     } else {
-      (k < axis ? out.outer : out.inner) *= size;
+      (k < axis ? out.outer : out.inner) *= x.dims[k];
     }
   }
   return out;

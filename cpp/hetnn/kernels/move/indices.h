@@ -64,8 +64,12 @@ struct AxisSplit {
   int64_t outer = 1, size = 1, count = 1, inner = 1;
 };
 
-/// Of x and of what is picked from or put into it along param axis. Throws Unsupported where they differ along another
-/// axis, or are not plain, or the indices neither i64 nor i32; InvalidModel for an axis that is not there.
-AxisSplit axis_split(std::string_view op, const KernelCall& call, const TensorView& x, const TensorView& part);
+/// Of x and of what is picked from or put into it along param axis.
+AxisSplit axis_split(const KernelCall& call, const TensorView& x, const TensorView& part);
+
+inline bool is_index(DType dtype) { return dtype == DType::i64 || dtype == DType::i32; }
+
+/// Whether there is such a split: they differ along that axis alone, all is plain, and the indices are i64 or i32.
+Refusal serves_along_axis(std::string_view kernel, const KernelCall& call, const TensorView& x, const TensorView& part);
 
 }  // namespace hetnn::kernels

@@ -9,6 +9,7 @@
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/move/transpose.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -16,16 +17,6 @@ namespace {
 
 constexpr int64_t kTile = 4096;
 constexpr int64_t kSerialBelow = 8192;
-
-void check_counts(std::string_view op, const KernelCall& call, size_t inputs) {
-  if (call.inputs.size() < inputs || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes ", inputs, " inputs and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call against kernels/move/move.h."));
-  for (const TensorView& view : call.inputs.first(inputs))
-    if (dtype_bytes(view.dtype) != dtype_bytes(call.outputs[0].dtype))
-      throw InvalidModel(text(op, " keeps the dtype; got ", dtype_name(view.dtype), " and output ",
-                              dtype_name(call.outputs[0].dtype), ". Use cast."));
-}
 
 /// Every second element, as of pairs, with strides that the compiler knows.
 template <typename T>
@@ -151,12 +142,6 @@ std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t
 
 NestOperand whole(const TensorView& view) { return {strides_of(view), 0}; }
 
-void require_same_shape(std::string_view op, const TensorView& x, const TensorView& y) {
-  if (!std::ranges::equal(x.shape(), y.shape()))
-    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(x), " and ", view_text(y),
-                            ". Use reshape or expand."));
-}
-
 /// Two nhwc or plain tensors of one shape and of 4-byte elements, by the blocked transposition.
 class LayoutCopy final : public Kernel {
  public:
@@ -207,22 +192,26 @@ TensorView merged(const TensorView& view) {
 
 }  // namespace
 
+// Inference has compared the shapes: any strides of one element size are copied.
+Refusal serves_copy(const KernelCall& call) {
+  const DType to = call.outputs[0].dtype;
+  Terms terms("a copy", call);
+  for (const TensorView& view : call.inputs)
+    terms.hold(dtype_bytes(view.dtype) == dtype_bytes(to), "keeps the dtype; got ", dtype_name(view.dtype), " to ",
+               dtype_name(to));
+  return terms;
+}
+
 std::unique_ptr<Kernel> make_copy(const KernelCall& call) {
-  check_counts("copy", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  require_same_shape("copy", x, y);
   if (x.layout != y.layout && dtype_bytes(x.dtype) == 4) return std::make_unique<LayoutCopy>(x, y);
   return one_copy(call, y.shape(), whole(y), whole(x));
 }
 
 std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
-  check_counts("reshape", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  if (x.elems() != y.elems())
-    throw InvalidModel(
-        text("reshape keeps the number of elements; got ", view_text(x), " and ", view_text(y), ". Check the shape."));
   if (std::ranges::equal(x.shape(), y.shape())) return make_copy(call);
   const auto plain_order = [](const TensorView& view) {
     if (view.layout == Layout::plain) return true;
@@ -243,18 +232,12 @@ std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
 }
 
 std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
-  check_counts("transpose", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   const std::vector<int64_t> perm = call.params.integers("perm");
-  std::vector<int64_t> sorted = perm;
-  std::sort(sorted.begin(), sorted.end());
-  bool fits = static_cast<int>(perm.size()) == x.rank && y.rank == x.rank;
-  for (size_t i = 0; fits && i < perm.size(); ++i)
-    fits = sorted[i] == static_cast<int64_t>(i) && y.dims[i] == x.dims[static_cast<size_t>(perm[i])];
-  if (!fits)
-    throw InvalidModel(text("transpose: perm must be a permutation that takes the shape of x to the output's; got ",
-                            view_text(x), " and ", view_text(y), ". Axis i of the output is axis perm[i] of x."));
+  for (size_t i = 0; i < perm.size(); ++i)
+    HETNN_ASSERT(static_cast<int>(perm.size()) == x.rank && y.dims[i] == x.dims[static_cast<size_t>(perm[i])],
+                 view_text(x), " to ", view_text(y));
   const std::array<int64_t, 8> strides = strides_of(x);
   NestOperand from;
   for (size_t i = 0; i < perm.size(); ++i) from.strides[i] = strides[static_cast<size_t>(perm[i])];
@@ -262,129 +245,144 @@ std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
 }
 
 std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
-  check_counts("concat", call, call.inputs.size());
-  if (call.inputs.empty()) throw InvalidModel("concat takes at least one input; got none. Check the call.");
   const TensorView& y = call.outputs[0];
   const auto axis = checked_axis("concat", call.params.integer("axis"), y.rank);
   std::vector<StridedCopy::Part> parts;
   int64_t at = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& x = call.inputs[i];
-    bool fits = x.rank == y.rank;
-    for (size_t a = 0; fits && a < static_cast<size_t>(y.rank); ++a) fits = a == axis || x.dims[a] == y.dims[a];
-    if (!fits)
-      throw InvalidModel(text("concat: input ", i, " must match the output on all axes but ", axis, "; got ",
-                              view_text(x), " and output ", view_text(y), ". Check the shapes."));
     NestOperand to = whole(y);
     to.offset = at * to.strides[axis];
     parts.push_back({static_cast<int>(i), Nest(x.shape(), {to, whole(x)})});
     at += x.dims[axis];
   }
-  if (at != y.dims[axis])
-    throw InvalidModel(text("concat: the inputs have ", at, " entries along axis ", axis, " and the output ",
-                            y.dims[axis], ". Infer the output's shape from the inputs."));
   return std::make_unique<StridedCopy>(y.dtype, std::move(parts));
 }
 
+Refusal serves_slice(const KernelCall& call) {
+  const int64_t step = call.params.integer("step", 1);
+  return Terms("slice", call).hold(step >= 1, "takes steps of 1 or more; got ", step);
+}
+
 std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
-  check_counts("slice", call, 1);
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   const auto axis = checked_axis("slice", call.params.integer("axis", 0), x.rank);
   const int64_t step = call.params.integer("step", 1), size = x.dims[axis];
-  if (step < 1) throw Unsupported(text("slice: step must be at least 1; got ", step, ". Reverse with gather."));
   const auto clamped = [&](int64_t index) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size); };
   const int64_t begin = clamped(call.params.integer("start", 0)), end = clamped(call.params.integer("end", size));
   NestOperand from = whole(x);
-  std::vector<int64_t> shape(x.shape().begin(), x.shape().end());
-  shape[axis] = end > begin ? (end - begin + step - 1) / step : 0;
+  HETNN_ASSERT(y.dims[axis] == (end > begin ? (end - begin + step - 1) / step : 0), view_text(x), " to ", view_text(y));
   from.offset += begin * from.strides[axis];
   from.strides[axis] *= step;
-  if (!std::ranges::equal(shape, y.shape()))
-    throw InvalidModel(text("slice: the output's shape does not follow from x ", view_text(x), "; got ", view_text(y),
-                            ". Infer it from start, end and step."));
   return one_copy(call, y.shape(), whole(y), from);
 }
 
 std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
-  check_counts("expand or match_shape", call, 1);
   const TensorView& y = call.outputs[0];
   return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
 }
 
-std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
-  check_counts("as_strided", call, 1);
+Refusal serves_as_strided(const KernelCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const std::vector<int64_t> strides = call.params.integers("strides");
-  if (x.layout != Layout::plain)
-    throw Unsupported(text("as_strided reads plain tensors; got ", view_text(x), ". Insert a copy."));
-  NestOperand from{.strides = {}, .offset = call.params.integer("offset", 0)};
-  int64_t last = from.offset;
-  bool fits = static_cast<int>(strides.size()) == y.rank && from.offset >= 0;
+  int64_t last = call.params.integer("offset", 0);
+  bool fits = static_cast<int>(strides.size()) == y.rank && last >= 0;
   for (size_t k = 0; fits && k < strides.size(); ++k) {
-    from.strides[k] = strides[k];
     last += (y.dims[k] - 1) * strides[k];
     fits = strides[k] >= 0;
   }
-  if (!fits || (y.elems() > 0 && last >= x.elems()))
-    throw InvalidModel(text("as_strided: a stride for each axis of the output must stay within x; got x ", view_text(x),
-                            " and output ", view_text(y), ". Check the attributes."));
+  return Terms("as_strided", call)
+      .plain()
+      .hold(fits && (y.elems() == 0 || last < x.elems()), "takes strides that stay within x; got ", view_text(x),
+            " to ", view_text(y));
+}
+
+std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
+  const TensorView& y = call.outputs[0];
+  const std::vector<int64_t> strides = call.params.integers("strides");
+  NestOperand from{.strides = {}, .offset = call.params.integer("offset", 0)};
+  std::ranges::copy(strides, from.strides.begin());
   return one_copy(call, y.shape(), whole(y), from);
 }
 
 std::span<const Variant> move_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "copy", .op = "identity", .speed = "move", .create = make_copy},
+      {.name = "copy", .op = "identity", .speed = "move", .serves = serves_copy, .create = make_copy},
       {.name = "reshape",
        .op = "reshape",
        .speed = "move",
+       .serves = serves_copy,
        .create = make_reshape,
        .layout = LayoutWish::written_plain},
       {.name = "transpose",
        .op = "permute",
        .speed = "move",
+       .serves = serves_copy,
        .create = make_transpose,
        .layout = LayoutWish::written_plain},
-      {.name = "concat", .op = "concat", .speed = "move", .create = make_concat},
-      {.name = "slice", .op = "slice", .speed = "move", .create = make_slice},
-      {.name = "pad", .op = "pad", .speed = "move", .create = make_pad},
-      {.name = "gather", .op = "gather", .speed = "move", .create = make_gather, .layout = LayoutWish::plain},
+      {.name = "concat", .op = "concat", .speed = "move", .serves = serves_copy, .create = make_concat},
+      {.name = "slice", .op = "slice", .speed = "move", .serves = serves_slice, .create = make_slice},
+      {.name = "pad", .op = "pad", .speed = "move", .serves = serves_pad, .create = make_pad},
+      {.name = "gather",
+       .op = "gather",
+       .speed = "move",
+       .serves = serves_gather,
+       .create = make_gather,
+       .layout = LayoutWish::plain},
       {.name = "gather_elements",
        .op = "gather_elements",
        .speed = "move",
+       .serves = serves_gather_elements,
        .create = make_gather_elements,
        .layout = LayoutWish::plain},
       {.name = "scatter_elements",
        .op = "scatter_elements",
        .speed = "move",
+       .serves = serves_scatter_elements,
        .create = make_scatter_elements,
        .layout = LayoutWish::plain},
-      {.name = "expand", .op = "expand", .speed = "move", .create = make_expand, .layout = LayoutWish::written_plain},
+      {.name = "expand",
+       .op = "expand",
+       .speed = "move",
+       .serves = serves_copy,
+       .create = make_expand,
+       .layout = LayoutWish::written_plain},
       // Whoever makes it has inferred its shape, so that it is an expansion, of no axis as a rule.
       {.name = "match_shape",
        .op = "match_shape",
        .speed = "move",
+       .serves = serves_copy,
        .create = make_expand,
        .layout = LayoutWish::written_plain},
       {.name = "as_strided",
        .op = "as_strided",
        .speed = "move",
+       .serves = serves_as_strided,
        .create = make_as_strided,
        .layout = LayoutWish::plain},
-      {.name = "arange", .op = "arange", .speed = "move", .create = make_arange, .layout = LayoutWish::plain},
+      {.name = "arange",
+       .op = "arange",
+       .speed = "move",
+       .serves = serves_arange,
+       .create = make_arange,
+       .layout = LayoutWish::plain},
       {.name = "flat_index",
        .op = "flat_index",
        .speed = "move",
+       .serves = serves_flat_index,
        .create = make_flat_index,
        .layout = LayoutWish::plain},
       {.name = "upsample_nearest2d",
        .op = "upsample_nearest2d",
        .speed = "move",
+       .serves = serves_upsample_nearest2d,
        .create = make_upsample_nearest2d,
        .takes_steps = true},
       {.name = "upsample_bilinear2d",
        .op = "upsample_bilinear2d",
        .speed = "move",
+       .serves = serves_upsample_bilinear2d,
        .create = make_upsample_bilinear2d,
        .takes_steps = true},
   };

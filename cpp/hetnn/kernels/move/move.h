@@ -28,20 +28,32 @@
 
 namespace hetnn::kernels {
 
+/// Of what copies elements from strides to strides: copy, reshape, transpose, concat and expand.
+Refusal serves_copy(const KernelCall& call);
 std::unique_ptr<Kernel> make_copy(const KernelCall& call);
 std::unique_ptr<Kernel> make_reshape(const KernelCall& call);
 std::unique_ptr<Kernel> make_transpose(const KernelCall& call);
 std::unique_ptr<Kernel> make_concat(const KernelCall& call);
+Refusal serves_slice(const KernelCall& call);
 std::unique_ptr<Kernel> make_slice(const KernelCall& call);
+Refusal serves_pad(const KernelCall& call);
 std::unique_ptr<Kernel> make_pad(const KernelCall& call);
+Refusal serves_gather(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather(const KernelCall& call);
+Refusal serves_gather_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather_elements(const KernelCall& call);
+Refusal serves_scatter_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_scatter_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_expand(const KernelCall& call);
+Refusal serves_as_strided(const KernelCall& call);
 std::unique_ptr<Kernel> make_as_strided(const KernelCall& call);
+Refusal serves_arange(const KernelCall& call);
 std::unique_ptr<Kernel> make_arange(const KernelCall& call);
+Refusal serves_flat_index(const KernelCall& call);
 std::unique_ptr<Kernel> make_flat_index(const KernelCall& call);
+Refusal serves_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
+Refusal serves_upsample_bilinear2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
 
 std::span<const Variant> move_variants();

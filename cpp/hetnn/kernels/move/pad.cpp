@@ -9,6 +9,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/move/move.h"
 #include "hetnn/kernels/nest.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -78,40 +79,34 @@ class Pad final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
-  if (call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel("pad takes x and gives one output. Check the call against kernels/move/move.h.");
-  const TensorView& x = call.inputs[0];
-  const TensorView& y = call.outputs[0];
-  const std::string name = call.params.text("mode", "constant");
-  const std::optional<PadMode> mode = ops::pad_mode_of(name);
-  if (!mode)
-    throw InvalidModel(
-        text("pad: mode must be constant, reflect, replicate or circular; got ", name, ". Check the attribute."));
+Refusal serves_pad(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const std::optional<PadMode> mode = ops::pad_mode_of(call.params.text("mode", "constant"));
   const std::vector<int64_t> padding = call.params.integers("padding");
   const auto rank = static_cast<size_t>(x.rank);
-  if (x.rank == 0 || y.rank != x.rank || padding.size() != 2 * rank || x.dtype != y.dtype)
-    throw InvalidModel(text("pad: padding must have begin and end of each of the ", x.rank, " axes; got ",
-                            padding.size(), " values for ", view_text(x), " and ", view_text(y),
-                            ". Check the attribute."));
-  for (size_t axis = 0; axis < rank; ++axis) {
-    const int64_t begin = padding[axis], end = padding[rank + axis], size = x.dims[axis];
-    if (y.dims[axis] != size + begin + end)
-      throw InvalidModel(text("pad: axis ", axis, " of the output must be ", size + begin + end, "; got ", y.dims[axis],
-                              ". Infer the output's shape from the padding."));
-    if (ops::pads_too_far(*mode, size, begin, end, y.elems()))
-      throw InvalidModel(text("pad: axis ", axis, " of size ", size, " is too short for this padding; got ", begin,
-                              " and ", end, ". Pad less, or with a constant."));
-  }
+  Terms terms("pad", call);
+  terms.hold(!is_stored(x.dtype), "pads what is computed in; got ", dtype_name(x.dtype))
+      .hold(rank > 0 && mode && padding.size() == 2 * rank,
+            "takes one axis or more, and a border on either side of it");
+  for (size_t axis = 0; terms.met() && axis < rank; ++axis)
+    terms.hold(!ops::pads_too_far(*mode, x.dims[axis], padding[axis], padding[rank + axis], y.elems()),
+               "takes borders that x can fill; got ", view_text(x), " with ", padding[axis], " before and ",
+               padding[rank + axis], " behind axis ", axis);
+  return terms;
+}
+
+std::unique_ptr<Kernel> make_pad(const KernelCall& call) {
+  const TensorView& x = call.inputs[0];
+  const PadMode mode = *ops::pad_mode_of(call.params.text("mode", "constant"));
+  const std::vector<int64_t> padding = call.params.integers("padding");
   const double value = call.params.real("value", 0.0);
-  if (is_stored(x.dtype)) throw Unsupported(text("pad of ", dtype_name(x.dtype), ". Use the operator's meaning."));
   const uint64_t fill = visit_dtype(x.dtype, [&](auto zero) {
     const auto element = convert<decltype(zero)>(value);
     uint64_t bits = 0;
     std::memcpy(&bits, &element, sizeof(element));
     return bits;
   });
-  return std::make_unique<Pad>(call, *mode, std::vector<int64_t>(padding.begin(), padding.begin() + x.rank), fill);
+  return std::make_unique<Pad>(call, mode, std::vector<int64_t>(padding.begin(), padding.begin() + x.rank), fill);
 }
 
 }  // namespace hetnn::kernels

@@ -7,6 +7,7 @@
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/move/indices.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -152,33 +153,40 @@ std::unique_ptr<Kernel> make_join(std::string_view reduce, const KernelCall& cal
   if (reduce == "add") return std::make_unique<ScatterElements<T, Add>>(call, split);
   if (reduce == "mul") return std::make_unique<ScatterElements<T, Multiply>>(call, split);
   if (reduce == "max") return std::make_unique<ScatterElements<T, Max>>(call, split);
-  if (reduce == "min") return std::make_unique<ScatterElements<T, Min>>(call, split);
-  throw Unsupported(text("scatter_elements: no kernel joins by ", reduce, "; those there are: add, mul, max, min."));
+  HETNN_ASSERT(reduce == "min", reduce);
+  return std::make_unique<ScatterElements<T, Min>>(call, split);
 }
 
 }  // namespace
 
+Refusal serves_scatter_elements(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &indices = call.inputs[1], &updates = call.inputs[2];
+  Terms terms("scatter_elements", call);
+  terms.hold(serves_along_axis("scatter_elements", call, x, updates));
+  if (!terms.met()) return terms;
+  const AxisSplit split = axis_split(call, x, updates);
+  const std::string reduce = call.params.text("reduce", "none");
+  const bool joins = reduce == "add" || reduce == "mul" || reduce == "max" || reduce == "min";
+  return terms
+      .hold(std::ranges::equal(indices.shape(), updates.shape()) ||
+                (indices.elems() == split.count && (split.outer == 1 || split.count == 0)),
+            "takes an index for each update or for each row; got ", view_text(indices), " and updates ",
+            view_text(updates))
+      .hold(reduce == "none" || (joins && call.params.integer("include_self", 1) != 0 &&
+                                 (x.dtype == DType::f32 || x.dtype == DType::i64)),
+            "adds, multiplies and takes the largest or the least of f32 and i64 and the elements of x; got ", reduce,
+            " of ", dtype_name(x.dtype));
+}
+
 std::unique_ptr<Kernel> make_scatter_elements(const KernelCall& call) {
-  const TensorView &x = call.inputs[0], &indices = call.inputs[1], &updates = call.inputs[2], &y = call.outputs[0];
-  const AxisSplit split = axis_split("scatter_elements", call, x, updates);
-  if (x.dtype != y.dtype || x.dtype != updates.dtype || !std::ranges::equal(x.shape(), y.shape()))
-    throw InvalidModel(text("scatter_elements: the output must be as x, and the updates of its type; got ",
-                            view_text(y), " of x ", view_text(x), ". Infer the output's shape."));
-  if (!std::ranges::equal(indices.shape(), updates.shape()) &&
-      (indices.elems() != split.count || (split.outer != 1 && split.count != 0)))
-    throw Unsupported(text("scatter_elements takes an index for each update or for each row; got ", view_text(indices),
-                           " and updates ", view_text(updates), ". Expand the indices."));
+  const TensorView& x = call.inputs[0];
+  const AxisSplit split = axis_split(call, x, call.inputs[2]);
   const std::string reduce = call.params.text("reduce", "none");
   if (reduce == "none")
     return visit_width(x.dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
       return std::make_unique<ScatterElements<decltype(zero), Put>>(call, split);
     });
-  if (call.params.integer("include_self", 1) != 0 && x.dtype == DType::f32)
-    return make_join<float>(reduce, call, split);
-  if (call.params.integer("include_self", 1) != 0 && x.dtype == DType::i64)
-    return make_join<int64_t>(reduce, call, split);
-  throw Unsupported(text("scatter_elements joins f32 and i64 with the elements of x; got ", view_text(x),
-                         ". Its meaning computes the rest."));
+  return x.dtype == DType::f32 ? make_join<float>(reduce, call, split) : make_join<int64_t>(reduce, call, split);
 }
 
 }  // namespace hetnn::kernels

@@ -6,25 +6,22 @@
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/ops/resample.h"
 
 namespace hetnn::kernels {
 namespace {
 
-void check_upsample(std::string_view op, const KernelCall& call) {
-  if (call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes x and gives one output. Check the call against kernels/move/move.h."));
+Refusal serves_upsample(std::string_view name, const KernelCall& call) {
   const TensorView& x = call.inputs[0];
-  const TensorView& y = call.outputs[0];
-  if (x.rank != 4 || y.rank != 4 || x.dims[0] != y.dims[0] || x.dims[1] != y.dims[1] || x.dtype != y.dtype)
-    throw InvalidModel(text(op, ": x and the output must be [N,C,H,W] with one N and C; got ", view_text(x), " and ",
-                            view_text(y), ". Infer the output's shape."));
-  if (!call.steps.empty()) require_f32(y, text(op, ": an output with steps"));
-  const size_t count = call.params.reals("scales", {}).size();
-  if (count != 0 && count != 2)
-    throw InvalidModel(text(op, ": parameter scales must have 0 or 2 values; got ", count, ". Give height and width."));
+  Terms terms(name, call);
+  terms.hold(x.rank == 4, "takes images [N,C,H,W]; got ", view_text(x))
+      .hold(call.steps.empty() || x.dtype == DType::f32, "takes steps behind f32; got ", dtype_name(x.dtype));
+  return terms.met() ? terms.steps_on_rows() : terms;
 }
+Refusal serves_nhwc_nearest(const KernelCall& call) { return serves_upsample("upsample_nearest2d", call); }
+Refusal serves_nhwc_bilinear(const KernelCall& call) { return serves_upsample("upsample_bilinear2d", call); }
 
 // The given scale of height (0) or width (1), else 0.
 double scale_of(const KernelCall& call, size_t axis) {
@@ -111,14 +108,17 @@ std::unique_ptr<Kernel> make_nhwc_bilinear(const KernelCall& call) { return std:
 
 }  // namespace
 
+Refusal serves_upsample_nearest2d(const KernelCall& call) { return serves_with_nhwc(call, serves_nhwc_nearest); }
+
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call) {
-  check_upsample("upsample_nearest2d", call);
   return make_with_nhwc(call, make_nhwc_nearest);
 }
 
+Refusal serves_upsample_bilinear2d(const KernelCall& call) {
+  return Terms("upsample_bilinear2d", call).of(DType::f32, 1).hold(serves_with_nhwc(call, serves_nhwc_bilinear));
+}
+
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call) {
-  check_upsample("upsample_bilinear2d", call);
-  require_f32(call.inputs[0], "upsample_bilinear2d: x");
   return make_with_nhwc(call, make_nhwc_bilinear);
 }
 

@@ -9,6 +9,7 @@
 #include "hetnn/kernels/block_ops.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/norm/row_ops.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -23,54 +24,50 @@ struct Operands {
   int residual = -1, weight = -1, bias = -1;
 };
 
-Operands read_operands(std::string_view op, const KernelCall& call, bool may_have_residual) {
+Operands read_operands(const KernelCall& call, bool may_have_residual) {
   Operands operands;
   int next = 1;
   if (may_have_residual && call.params.integer("residual", 0) != 0) operands.residual = next++;
   if (call.params.integer("weight", 0) != 0) operands.weight = next++;
   if (call.params.integer("bias", 0) != 0) operands.bias = next++;
-  if (static_cast<int>(call.inputs.size()) < next || call.outputs.empty())
-    throw InvalidModel(text(op, " takes ", next, " inputs with these parameters; got ", call.inputs.size(),
-                            ". Check the call against kernels/norm/norm.h."));
-  for (int i = 0; i < next; ++i) require_f32(call.inputs[static_cast<size_t>(i)], text(op, ": input ", i));
-  require_f32(call.outputs[0], text(op, ": the output"));
-  if (!std::ranges::equal(call.inputs[0].shape(), call.outputs[0].shape()))
-    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(call.inputs[0]), " and ",
-                            view_text(call.outputs[0]), ". Infer the output's shape from x."));
   return operands;
 }
 
-void require_elems(std::string_view op, const KernelCall& call, int input, int64_t elems, std::string_view what) {
-  if (input >= 0 && call.inputs[static_cast<size_t>(input)].elems() != elems)
-    throw InvalidModel(text(op, ": the ", what, " must have ", elems, " elements; got ",
-                            view_text(call.inputs[static_cast<size_t>(input)]), ". Check the layer."));
+// What the norms share: f32, and so many elements of a residual, of weights and of biases.
+Terms norm_terms(std::string_view name, const KernelCall& call, const Operands& operands, int64_t each) {
+  const size_t own = 1 + (operands.residual >= 0) + (operands.weight >= 0) + (operands.bias >= 0);
+  Terms terms(name, call);
+  terms.of(DType::f32, own);
+  for (const int input : {operands.weight, operands.bias}) {
+    if (!terms.met() || input < 0) continue;
+    const TensorView& view = call.inputs[static_cast<size_t>(input)];
+    terms.hold(view.elems() == each, "takes ", each, " weights and biases; got ", view_text(view));
+  }
+  return terms;
+}
+
+// Elements of the last `axes` axes.
+int64_t elems_of_last(const TensorView& x, int64_t axes) {
+  int64_t out = 1;
+  for (const int64_t size : x.shape().last(static_cast<size_t>(axes))) out *= size;
+  return out;
 }
 
 /// Over the last axes of plain rows, optionally after adding a residual.
 class RowNorm final : public Kernel {
  public:
-  RowNorm(const KernelCall& call, std::string_view op, bool rms)
+  RowNorm(const KernelCall& call, bool rms)
       : rms_(rms),
-        operands_(read_operands(op, call, true)),
+        operands_(read_operands(call, true)),
         second_output_(call.outputs.size() > 1),
         eps_(static_cast<float>(call.params.real("eps", 1e-5))),
         epilogue_(call, call.outputs[0]),
         ops_(&row_ops()),
         add_(block_function(ops::Function::add)) {
     const TensorView& x = call.inputs[0];
-    const int64_t axes = call.params.integer("axes", 1);
-    if (axes < 1 || axes > x.rank)
-      throw InvalidModel(text(op, ": axes must lie in [1, ", x.rank, "]; got ", axes, ". Check the normalized shape."));
-    for (size_t i = 0; i < call.inputs.size(); ++i)
-      if (call.inputs[i].layout != Layout::plain || call.outputs[0].layout != Layout::plain)
-        throw Unsupported(
-            text(op, " reads and writes plain tensors; got ", view_text(call.inputs[i]), ". Insert a copy."));
-    for (int axis = x.rank - static_cast<int>(axes); axis < x.rank; ++axis) n_ *= x.dims[static_cast<size_t>(axis)];
+    n_ = elems_of_last(x, call.params.integer("axes", 1));
     rows_ = n_ == 0 ? 0 : x.elems() / n_;
     cols_ = x.dims[static_cast<size_t>(x.rank - 1)];
-    require_elems(op, call, operands_.residual, x.elems(), "residual");
-    require_elems(op, call, operands_.weight, n_, "weight");
-    require_elems(op, call, operands_.bias, n_, "bias");
   }
 
   bool serial() const override { return rows_ * n_ < kSerialBelow; }
@@ -112,27 +109,19 @@ struct Channels {
   int64_t batch = 1, channels = 1, pixels = 1;
 };
 
-Channels channels_of(std::string_view op, const TensorView& view) {
-  if (view.rank < 2)
-    throw InvalidModel(text(op, ": x must have a batch and a channel axis; got ", view_text(view), ". Reshape it."));
+Channels channels_of(const TensorView& view) {
   Channels c{view.dims[0], view.dims[1], 1};
   for (int axis = 2; axis < view.rank; ++axis) c.pixels *= view.dims[static_cast<size_t>(axis)];
   return c;
 }
 
-void require_one_layout(std::string_view op, const KernelCall& call) {
-  if (call.inputs[0].layout != call.outputs[0].layout)
-    throw Unsupported(text(op, ": x and the output must have one layout; got ", view_text(call.inputs[0]), " and ",
-                           view_text(call.outputs[0]), ". Insert a copy."));
-}
-
 /// Each (image, group) becomes y = x * scale[c] + shift[c] once its mean and variance are known.
 class GroupNorm final : public Kernel {
  public:
-  GroupNorm(const KernelCall& call, std::string_view op, int64_t groups)
-      : c_(channels_of(op, call.inputs[0])),
+  GroupNorm(const KernelCall& call, int64_t groups)
+      : c_(channels_of(call.inputs[0])),
         groups_(groups),
-        operands_(read_operands(op, call, false)),
+        operands_(read_operands(call, false)),
         eps_(static_cast<float>(call.params.real("eps", 1e-5))),
         epilogue_(call, call.outputs[0]),
         ops_(&row_ops()),
@@ -140,12 +129,6 @@ class GroupNorm final : public Kernel {
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         rows_(row_view(call.outputs[0])) {
-    require_one_layout(op, call);
-    if (groups < 1 || c_.channels % groups != 0)
-      throw InvalidModel(
-          text(op, ": groups must divide the channels; got ", groups, " and ", c_.channels, ". Check the layer."));
-    require_elems(op, call, operands_.weight, c_.channels, "weight");
-    require_elems(op, call, operands_.bias, c_.channels, "bias");
     // Enough whole groups at once to fill a vector of channels.
     const int64_t per_group = c_.channels / groups;
     block_groups_ = nhwc_ ? std::max<int64_t>(1, 16 / per_group) : 1;
@@ -252,16 +235,39 @@ class GroupNorm final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call) {
-  return std::make_unique<RowNorm>(call, "layer_norm", false);
+namespace {
+
+Refusal serves_row_norm(std::string_view name, const KernelCall& call) {
+  const TensorView& x = call.inputs[0];
+  const int64_t axes = call.params.integer("axes", 1);
+  Terms terms(name, call);
+  terms.plain().hold(axes >= 1 && axes <= x.rank, "takes 1 to ", x.rank, " axes; got ", axes);
+  if (!terms.met()) return terms;
+  terms.hold(norm_terms(name, call, read_operands(call, true), elems_of_last(x, axes)));
+  return terms.met() ? terms.steps_on_rows() : terms;
 }
 
-std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call) {
-  return std::make_unique<RowNorm>(call, "rms_norm", true);
+}  // namespace
+
+Refusal serves_layer_norm(const KernelCall& call) { return serves_row_norm("layer_norm", call); }
+Refusal serves_rms_norm(const KernelCall& call) { return serves_row_norm("rms_norm", call); }
+
+Refusal serves_group_norm(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  Terms terms("group_norm", call);
+  terms.hold(x.rank >= 2, "takes a batch and channels; got ", view_text(x))
+      .hold(x.layout == y.layout, "keeps the layout; got ", view_text(x), " to ", view_text(y));
+  if (!terms.met()) return terms;
+  terms.hold(norm_terms("group_norm", call, read_operands(call, false), x.dims[1]));
+  return terms.met() ? terms.steps_on_rows() : terms;
 }
+
+std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call) { return std::make_unique<RowNorm>(call, false); }
+
+std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call) { return std::make_unique<RowNorm>(call, true); }
 
 std::unique_ptr<Kernel> make_group_norm(const KernelCall& call) {
-  return std::make_unique<GroupNorm>(call, "group_norm", call.params.integer("groups"));
+  return std::make_unique<GroupNorm>(call, call.params.integer("groups"));
 }
 
 std::span<const Variant> norm_variants() {
@@ -269,23 +275,36 @@ std::span<const Variant> norm_variants() {
       {.name = "layer_norm",
        .op = "layer_norm",
        .speed = "norm",
+       .serves = serves_layer_norm,
        .create = make_layer_norm,
        .layout = LayoutWish::plain,
        .takes_steps = true},
       {.name = "rms_norm",
        .op = "rms_norm",
        .speed = "norm",
+       .serves = serves_rms_norm,
        .create = make_rms_norm,
        .layout = LayoutWish::plain,
        .takes_steps = true},
       {.name = "group_norm",
        .op = "group_norm",
        .speed = "norm",
+       .serves = serves_group_norm,
        .create = make_group_norm,
        .layout = LayoutWish::kept,
        .takes_steps = true},
-      {.name = "softmax", .op = "softmax", .speed = "norm", .create = make_softmax, .takes_steps = true},
-      {.name = "log_softmax", .op = "log_softmax", .speed = "norm", .create = make_log_softmax, .takes_steps = true},
+      {.name = "softmax",
+       .op = "softmax",
+       .speed = "norm",
+       .serves = serves_softmax,
+       .create = make_softmax,
+       .takes_steps = true},
+      {.name = "log_softmax",
+       .op = "log_softmax",
+       .speed = "norm",
+       .serves = serves_log_softmax,
+       .create = make_log_softmax,
+       .takes_steps = true},
   };
   return kVariants;
 }

@@ -13,10 +13,15 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_layer_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call);
+Refusal serves_rms_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call);
+Refusal serves_group_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_group_norm(const KernelCall& call);
+Refusal serves_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call);
+Refusal serves_log_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call);
 
 std::span<const Variant> norm_variants();

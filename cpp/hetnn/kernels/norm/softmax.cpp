@@ -8,7 +8,7 @@
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/norm.h"
 #include "hetnn/kernels/norm/row_ops.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -91,21 +91,18 @@ class Softmax final : public Kernel {
   Nest lines_;
 };
 
+Refusal serves(std::string_view name, const KernelCall& call) {
+  return Terms(name, call).of(DType::f32, 1).hold(call.inputs[0].rank > 0, "takes one axis or more").steps_on_tiles();
+}
+
 std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view op, bool log) {
-  if (call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes x and gives one output. Check the call against kernels/norm/norm.h."));
-  const TensorView& x = call.inputs[0];
-  require_f32(x, text(op, ": x"));
-  require_f32(call.outputs[0], text(op, ": the output"));
-  const size_t axis = checked_axis(op, call.params.integer("axis", -1), x.rank);
-  if (!std::ranges::equal(x.shape(), call.outputs[0].shape()))
-    throw InvalidModel(text(op, ": the output must have the shape of x; got x ", view_text(x), ", output ",
-                            view_text(call.outputs[0]), ". Check the call."));
-  return std::make_unique<Softmax>(call, axis, log);
+  return std::make_unique<Softmax>(call, checked_axis(op, call.params.integer("axis", -1), call.inputs[0].rank), log);
 }
 
 }  // namespace
 
+Refusal serves_softmax(const KernelCall& call) { return serves("softmax", call); }
+Refusal serves_log_softmax(const KernelCall& call) { return serves("log_softmax", call); }
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call) { return make(call, "softmax", false); }
 std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call) { return make(call, "log_softmax", true); }
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/order/order.h"
 
@@ -35,28 +35,18 @@ class OrderLanes final : public Kernel {
   ops::Ordering ordering_;
 };
 
-std::unique_ptr<Kernel> make(std::string_view op, const KernelCall& call, ops::Ordering ordering) {
-  const TensorView &x = call.inputs[0], &values = call.outputs[0], &indices = call.outputs[1];
-  for (const TensorView* view : {&x, &values, &indices}) {
-    if (view->layout != Layout::plain)
-      throw Unsupported(text(op, " reads and writes plain tensors; got ", view_text(*view), ". Insert a copy."));
-  }
-  if (values.dtype != x.dtype || indices.dtype != DType::i64 || !std::ranges::equal(values.shape(), indices.shape()))
-    throw InvalidModel(text(op, ": values must be of x's type, and indices i64 of their shape; got ", view_text(values),
-                            " and ", view_text(indices), ". Infer the outputs' types."));
-  if (ordering.lanes.size >= std::numeric_limits<uint32_t>::max())
-    throw Unsupported(text(op, " orders lanes of at most 2^32 - 2 elements; got ", ordering.lanes.size, "."));
-  if (ordering.kept < 0 || ordering.kept > ordering.lanes.size)
-    throw InvalidModel(text(op, ": ", ordering.kept, " of ", ordering.lanes.size, " elements. Check k."));
-  if (x.dtype == DType::f32) return std::make_unique<OrderLanes<float>>(ordering);
-  if (x.dtype == DType::i64) return std::make_unique<OrderLanes<int64_t>>(ordering);
-  throw Unsupported(text(op, " orders f32 and i64; got ", dtype_name(x.dtype), ". Its meaning orders the rest."));
+Refusal serves(std::string_view name, const KernelCall& call) {
+  const TensorView& x = call.inputs[0];
+  const int64_t size = x.rank == 0 ? 1 : x.dims[checked_axis(name, call.params.integer("axis", -1), x.rank)];
+  return Terms(name, call)
+      .plain()
+      .hold(x.dtype == DType::f32 || x.dtype == DType::i64, "orders f32 and i64; got ", dtype_name(x.dtype))
+      .hold(size < std::numeric_limits<uint32_t>::max(), "orders lanes of at most 2^32 - 2 elements; got ", size);
 }
 
-void check_counts(std::string_view op, const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 2)
-    throw InvalidModel(text(op, " takes one input and gives two outputs; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call."));
+std::unique_ptr<Kernel> make(const KernelCall& call, const ops::Ordering& ordering) {
+  if (call.inputs[0].dtype == DType::f32) return std::make_unique<OrderLanes<float>>(ordering);
+  return std::make_unique<OrderLanes<int64_t>>(ordering);
 }
 
 ops::Lanes lanes_of(std::string_view op, const KernelCall& call, const TensorView& view) {
@@ -66,26 +56,37 @@ ops::Lanes lanes_of(std::string_view op, const KernelCall& call, const TensorVie
 
 }  // namespace
 
+Refusal serves_sort(const KernelCall& call) { return serves("sort", call); }
+Refusal serves_topk(const KernelCall& call) { return serves("topk", call); }
+
 std::unique_ptr<Kernel> make_sort(const KernelCall& call) {
-  check_counts("sort", call);
   const TensorView& x = call.inputs[0];
   const ops::Lanes lanes = lanes_of("sort", call, x);
   const bool descending = call.params.integer("descending", 0) != 0;
   const bool stable = call.params.integer("stable", 1) != 0 || ops::is_sorted_by_digits(x.dtype, x.shape(), descending);
-  return make("sort", call, {lanes, lanes.size, descending, false, stable});
+  return make(call, {lanes, lanes.size, descending, false, stable});
 }
 
 std::unique_ptr<Kernel> make_topk(const KernelCall& call) {
-  check_counts("topk", call);
   const int64_t kept = lanes_of("topk", call, call.outputs[0]).size;
   const bool largest = call.params.integer("largest", 1) != 0, sorted = call.params.integer("sorted", 1) != 0;
-  return make("topk", call, {lanes_of("topk", call, call.inputs[0]), kept, largest, true, sorted});
+  return make(call, {lanes_of("topk", call, call.inputs[0]), kept, largest, true, sorted});
 }
 
 std::span<const Variant> order_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "sort", .op = "sort", .speed = "reduce", .create = make_sort, .layout = LayoutWish::plain},
-      {.name = "topk", .op = "topk", .speed = "reduce", .create = make_topk, .layout = LayoutWish::plain},
+      {.name = "sort",
+       .op = "sort",
+       .speed = "reduce",
+       .serves = serves_sort,
+       .create = make_sort,
+       .layout = LayoutWish::plain},
+      {.name = "topk",
+       .op = "topk",
+       .speed = "reduce",
+       .serves = serves_topk,
+       .create = make_topk,
+       .layout = LayoutWish::plain},
   };
   return kVariants;
 }

@@ -8,7 +8,9 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_sort(const KernelCall& call);
 std::unique_ptr<Kernel> make_sort(const KernelCall& call);
+Refusal serves_topk(const KernelCall& call);
 std::unique_ptr<Kernel> make_topk(const KernelCall& call);
 
 std::span<const Variant> order_variants();

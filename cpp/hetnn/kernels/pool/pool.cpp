@@ -10,22 +10,12 @@
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/pool/window_ops.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
 
 enum class PoolKind { max, average };
-
-void check_pool_operands(std::string_view op, const KernelCall& call, DType dtype = DType::f32) {
-  if (call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes x and gives one output; got ", call.inputs.size(), " inputs and ",
-                            call.outputs.size(), " outputs. Check the call against kernels/pool/pool.h."));
-  require_dtype(call.inputs[0], dtype, text(op, ": x"));
-  require_dtype(call.outputs[0], dtype, text(op, ": the output"));
-  if (call.inputs[0].rank != call.outputs[0].rank || call.inputs[0].dims[1] != call.outputs[0].dims[1])
-    throw InvalidModel(text(op, ": x and the output must have the same channels; got ", view_text(call.inputs[0]),
-                            " and ", view_text(call.outputs[0]), ". Infer the output's shape from x."));
-}
 
 /// Of f32; the largest of i8, too.
 template <typename T>
@@ -155,39 +145,50 @@ class AdaptivePool final : public Kernel {
 
 template <PoolKind kind, typename T = float>
 std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
-  const std::string_view op = kind == PoolKind::max ? "max_pool2d" : "avg_pool2d";
-  check_pool_operands(op, call, DTypeOf<T>::value);
   const std::vector<int64_t> kernel = call.params.integers("kernel");
-  if (kernel.size() != 2)
-    throw InvalidModel(
-        text(op, ": parameter kernel must have 2 values; got ", kernel.size(), ". Give one per spatial axis."));
-  for (const int64_t size : kernel)
-    if (size < 1) throw InvalidModel(text(op, ": kernel sizes must be at least 1; got ", size, ". Check the layer."));
+  HETNN_ASSERT(kernel.size() == 2, kernel.size(), " sizes of a kernel");
   Params params = call.params;
   if (params.integers("stride", {}).empty()) params.set("stride", kernel);
   const KernelCall with_stride{call.inputs, call.outputs, params};
-  const WindowGeometry g = window_geometry(op, with_stride, call.inputs[0], call.outputs[0], kernel[0], kernel[1]);
+  const WindowGeometry g = window_geometry(with_stride, call.inputs[0], call.outputs[0], kernel[0], kernel[1]);
   return std::make_unique<Pool<T>>(kind, call, g);
 }
 
 std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
-  constexpr std::string_view op = "adaptive_avg_pool2d";
-  check_pool_operands(op, call);
   const Params none;
   const KernelCall bare{call.inputs, call.outputs, none};
-  return std::make_unique<AdaptivePool>(call, window_geometry(op, bare, call.inputs[0], call.outputs[0], 1, 1));
+  return std::make_unique<AdaptivePool>(call, window_geometry(bare, call.inputs[0], call.outputs[0], 1, 1));
 }
 
 }  // namespace
+
+namespace {
+
+Refusal serves_nhwc_pool(const KernelCall& call) { return Terms("pooling", call).steps_on_rows(); }
+
+}  // namespace
+
+Refusal serves_pool2d(const KernelCall& call) {
+  return Terms("pooling", call).of(DType::f32, 1).hold(refuse_windows(call)).then([&] {
+    return serves_with_nhwc(call, serves_nhwc_pool);
+  });
+}
+
+Refusal serves_integer_max_pool2d(const KernelCall& call) {
+  const auto same = [&](const std::string& what) {
+    return call.params.has("x." + what) && call.params.has("y." + what) &&
+           call.params.attrs().at("x." + what) == call.params.attrs().at("y." + what);
+  };
+  return Terms("max_pool2d_i8", call)
+      .of(DType::i8, 1)
+      .hold(same("scales") && same("zeros"), "keeps the scale of its input")
+      .hold(refuse_windows(call));
+}
 
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::max>);
 }
 std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call) {
-  if (!call.params.has("x.scales") || call.params.reals("x.scales") != call.params.reals("y.scales", {}) ||
-      call.params.integers("x.zeros") != call.params.integers("y.zeros"))
-    throw Unsupported("max_pool2d_i8 keeps the scale of its input. Use the operator's meaning.");
-  if (!call.steps.empty()) throw Unsupported("max_pool2d_i8 takes no steps. Keep them as calls of their own.");
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::max, int8_t>);
 }
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
@@ -201,24 +202,28 @@ std::span<const Variant> pool_variants() {
       {.name = "max_pool2d",
        .op = "max_pool2d",
        .speed = "pool",
+       .serves = serves_pool2d,
        .create = make_max_pool2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true},
       {.name = "max_pool2d_i8",
        .op = "max_pool2d",
        .speed = "pool",
+       .serves = serves_integer_max_pool2d,
        .create = make_integer_max_pool2d,
        .layout = LayoutWish::channels_last,
        .integers = true},
       {.name = "avg_pool2d",
        .op = "avg_pool2d",
        .speed = "pool",
+       .serves = serves_pool2d,
        .create = make_avg_pool2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true},
       {.name = "adaptive_avg_pool2d",
        .op = "adaptive_avg_pool2d",
        .speed = "pool",
+       .serves = serves_pool2d,
        .create = make_adaptive_avg_pool2d,
        .layout = LayoutWish::channels_last,
        .takes_steps = true},

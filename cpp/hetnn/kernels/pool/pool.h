@@ -15,6 +15,8 @@
 namespace hetnn::kernels {
 
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
+Refusal serves_pool2d(const KernelCall& call);
+Refusal serves_integer_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call);

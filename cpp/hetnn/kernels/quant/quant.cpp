@@ -16,6 +16,7 @@
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/quant/rows.h"
 #include "hetnn/kernels/quant/tables.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -122,27 +123,24 @@ std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view name, Conv
   return std::make_unique<ConvertKernel<From, To, Convert>>(call.inputs[0], call.outputs[0], name, std::move(convert));
 }
 
-void check(std::string_view name, const KernelCall& call, DType from, DType to) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1 || call.inputs[0].dtype != from ||
-      call.outputs[0].dtype != to) {
-    throw Unsupported(text(name, " takes one ", dtype_name(from), " and writes one ", dtype_name(to), "; got ",
-                           call.inputs.size(), " inputs, ", call.inputs.empty() ? "" : view_text(call.inputs[0]),
-                           ". Insert a cast."));
-  }
-}
+bool is_narrow_integer(DType dtype) { return dtype == DType::i8 || dtype == DType::u8 || dtype == DType::i16; }
 
-void check_one_scale(std::string_view name, const KernelCall& call) {
-  if (call.params.integer("scales", 1) != 1)
-    throw Unsupported(text(name, " along an axis. Use the operator's meaning."));
+// What quantize and dequantize share: one scale, and the type of the integers.
+Refusal serves_integers(std::string_view name, const KernelCall& call, DType integers) {
+  const DType x = call.inputs[0].dtype;
+  return Terms(name, call)
+      .hold(is_narrow_integer(integers) || (integers == DType::i32 && x == integers), "takes i8, u8 and i16; got ",
+            dtype_name(integers))
+      .hold(call.params.integer("scale_count", 1) == 1, "takes one scale; got one for each index of an axis");
 }
 
 // Calls f(T{}) with the C++ type of i8, u8 or i16.
 template <typename F>
-std::unique_ptr<Kernel> visit_narrow(std::string_view name, DType dtype, F&& f) {
+std::unique_ptr<Kernel> visit_narrow(DType dtype, F&& f) {
   if (dtype == DType::i8) return f(int8_t{});
   if (dtype == DType::u8) return f(uint8_t{});
-  if (dtype == DType::i16) return f(int16_t{});
-  throw Unsupported(text(name, " of ", dtype_name(dtype), ". Use the operator's meaning."));
+  HETNN_ASSERT(dtype == DType::i16, dtype_name(dtype));
+  return f(int16_t{});
 }
 
 // The same by rows, where the elements of both sides lie side by side; others one by one.
@@ -201,13 +199,17 @@ std::unique_ptr<Kernel> of_table(const KernelCall& call, std::string_view name,
 
 }  // namespace
 
+Refusal serves_quantize(const KernelCall& call) {
+  return Terms("quantize", call)
+      .is(call.inputs[0], DType::f32, "its input")
+      .hold(serves_integers("quantize", call, call.outputs[0].dtype));
+}
+
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
-  const DType to = call.outputs.empty() ? DType::i8 : call.outputs[0].dtype;
-  check("quantize", call, DType::f32, to);
-  check_one_scale("quantize", call);
+  const DType to = call.outputs[0].dtype;
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
-  return visit_narrow("quantize", to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
+  return visit_narrow(to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
     if (call.params.has("q_rounding"))
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
     if constexpr (std::is_same_v<T, int8_t>) {
@@ -221,15 +223,19 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
   });
 }
 
+Refusal serves_dequantize(const KernelCall& call) {
+  return Terms("dequantize", call)
+      .is(call.outputs[0], DType::f32, "its output")
+      .hold(serves_integers("dequantize", call, call.inputs[0].dtype));
+}
+
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
-  const DType from = call.inputs.empty() ? DType::i8 : call.inputs[0].dtype;
-  check("dequantize", call, from, DType::f32);
-  check_one_scale("dequantize", call);
+  const DType from = call.inputs[0].dtype;
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   auto to_real = [scale, zero](auto q) { return real_of(q, scale, zero); };
   if (from == DType::i32) return make<int32_t, float>(call, "dequantize", to_real);
-  return visit_narrow("dequantize", from, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
+  return visit_narrow(from, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
     if constexpr (std::is_same_v<T, int8_t>) {
       return make_by_rows<T, float>(
           call, "dequantize",
@@ -241,40 +247,54 @@ std::unique_ptr<Kernel> make_dequantize(const KernelCall& call) {
   });
 }
 
+Refusal serves_lookup(const KernelCall& call) { return Terms("lookup", call).of(DType::i8, 1); }
+
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call) {
-  check("lookup", call, DType::i8, DType::i8);
   const std::vector<int64_t> table = call.params.integers("table");
-  if (table.size() != 256) throw InvalidModel(text("lookup: the table must have 256 entries; got ", table.size(), "."));
+  HETNN_ASSERT(table.size() == 256, table.size(), " entries");
   std::array<int8_t, 256> entries{};
   std::transform(table.begin(), table.end(), entries.begin(), [](int64_t entry) { return static_cast<int8_t>(entry); });
   return of_table(call, "lookup", entries);
 }
 
+Refusal serves_integer_unary(const KernelCall& call) {
+  return Terms("unary_i8", call).of(DType::i8, 1).hold(refuse_scales(call));
+}
+
 std::unique_ptr<Kernel> make_integer_unary(const KernelCall& call) {
-  check("unary_i8", call, DType::i8, DType::i8);
   const std::vector<int8_t> table = table_of(call);
   std::array<int8_t, 256> entries{};
   std::ranges::copy(table, entries.begin());
   return of_table(call, "unary_i8", entries);
 }
 
+Refusal serves_cast(const KernelCall& call) {
+  const DType from = call.inputs[0].dtype, to = call.outputs[0].dtype;
+  return Terms("cast", call)
+      .hold(!is_stored(from) && !is_stored(to), "converts what is computed in; got ", dtype_name(from), " to ",
+            dtype_name(to));
+}
+
 std::unique_ptr<Kernel> make_cast(const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
-    throw InvalidModel(text("cast takes one input and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call against kernels/quant/quant.h."));
-  for (const DType dtype : {call.inputs[0].dtype, call.outputs[0].dtype}) {
-    if (is_stored(dtype)) throw Unsupported(text("cast of ", dtype_name(dtype), ". Use the operator's meaning."));
-  }
   return std::make_unique<CastKernel>(call.inputs[0], call.outputs[0]);
 }
 
 std::span<const Variant> quant_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "cast", .op = "cast", .speed = "elementwise", .create = make_cast},
-      {.name = "quantize", .op = "quantize", .speed = "move", .create = make_quantize},
-      {.name = "dequantize", .op = "dequantize", .speed = "move", .create = make_dequantize},
-      {.name = "lookup", .op = "lookup", .speed = "move", .create = make_lookup},
-      {.name = "unary_i8", .op = "", .speed = "move", .create = make_integer_unary, .integers = true},
+      {.name = "cast", .op = "cast", .speed = "elementwise", .serves = serves_cast, .create = make_cast},
+      {.name = "quantize", .op = "quantize", .speed = "move", .serves = serves_quantize, .create = make_quantize},
+      {.name = "dequantize",
+       .op = "dequantize",
+       .speed = "move",
+       .serves = serves_dequantize,
+       .create = make_dequantize},
+      {.name = "lookup", .op = "lookup", .speed = "move", .serves = serves_lookup, .create = make_lookup},
+      {.name = "unary_i8",
+       .op = "",
+       .speed = "move",
+       .serves = serves_integer_unary,
+       .create = make_integer_unary,
+       .integers = true},
   };
   return kVariants;
 }

@@ -12,10 +12,15 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_quantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_quantize(const KernelCall& call);
+Refusal serves_dequantize(const KernelCall& call);
 std::unique_ptr<Kernel> make_dequantize(const KernelCall& call);
+Refusal serves_lookup(const KernelCall& call);
 std::unique_ptr<Kernel> make_lookup(const KernelCall& call);
+Refusal serves_integer_unary(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_unary(const KernelCall& call);
+Refusal serves_cast(const KernelCall& call);
 std::unique_ptr<Kernel> make_cast(const KernelCall& call);
 
 std::span<const Variant> quant_variants();

@@ -12,13 +12,23 @@ namespace {
 
 ops::Quant quant_of(const KernelCall& call, std::string_view value) {
   const std::string scales = text(value, ".scales");
-  if (!call.params.has(scales) || call.params.reals(scales).size() != 1)
-    throw Unsupported(text("a table takes one scale as ", scales, ". Use the operator's meaning."));
   const std::vector<int64_t> zeros = call.params.integers(text(value, ".zeros"));
   return {.scales = call.params.reals(scales), .zero_points = {static_cast<int32_t>(zeros[0])}};
 }
 
 }  // namespace
+
+Refusal refuse_scales(const KernelCall& call) {
+  const ops::OpDef& op = ops::OpTable::global().get(call.params.text("operator"));
+  const auto refused = [&](std::string_view value) -> Refusal {
+    const std::string scales = text(value, ".scales");
+    if (call.params.has(scales) && call.params.reals(scales).size() == 1) return std::nullopt;
+    return text("a kernel of bytes takes one scale for all of ", value, ".");
+  };
+  for (size_t k = 0; k < call.inputs.size(); ++k)
+    if (const Refusal out = refused(op.inputs[k].name)) return out;
+  return refused(op.outputs[0]);
+}
 
 std::vector<int8_t> table_of(const KernelCall& call) {
   const ops::OpDef& op = ops::OpTable::global().get(call.params.text("operator"));

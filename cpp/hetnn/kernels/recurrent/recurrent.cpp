@@ -6,8 +6,8 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/epilogue.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/recurrent/cells.h"
-#include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -103,39 +103,33 @@ class Recurrent final : public Kernel {
   const CellOps* ops_ = &cell_ops();
 };
 
-std::unique_ptr<Kernel> make_recurrent(std::string_view op, const KernelCall& call, Cell cell) {
-  const size_t least = cell == Cell::lstm ? 4 : 3, outputs = cell == Cell::lstm ? 3 : 2;
-  if (call.inputs.size() < least || call.outputs.size() != outputs)
-    throw InvalidModel(text(op, " takes ", least, " inputs or more and gives ", outputs, " outputs; got ",
-                            call.inputs.size(), " and ", call.outputs.size(), ". Check the call."));
-  const size_t own = least + (cell == Cell::gru && call.params.integer("bias", 0) != 0 ? 1 : 0);
-  for (const std::span<const TensorView> side : {call.inputs.first(std::min(own, call.inputs.size())), call.outputs}) {
-    for (const TensorView& view : side) {
-      require_f32(view, op);
-      if (view.layout != Layout::plain)
-        throw Unsupported(text(op, " reads and writes plain tensors; got ", view_text(view), ". Insert a copy."));
-    }
-  }
-  return std::make_unique<Recurrent>(call, cell);
+Refusal serves(std::string_view name, const KernelCall& call, Cell cell) {
+  const size_t own = cell == Cell::lstm ? 4 : call.params.integer("bias", 0) != 0 ? 4 : 3;
+  return Terms(name, call).of(DType::f32, own).plain().steps_on_rows();
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_lstm(const KernelCall& call) { return make_recurrent("lstm", call, Cell::lstm); }
+Refusal serves_lstm(const KernelCall& call) { return serves("lstm", call, Cell::lstm); }
+Refusal serves_gru(const KernelCall& call) { return serves("gru", call, Cell::gru); }
 
-std::unique_ptr<Kernel> make_gru(const KernelCall& call) { return make_recurrent("gru", call, Cell::gru); }
+std::unique_ptr<Kernel> make_lstm(const KernelCall& call) { return std::make_unique<Recurrent>(call, Cell::lstm); }
+
+std::unique_ptr<Kernel> make_gru(const KernelCall& call) { return std::make_unique<Recurrent>(call, Cell::gru); }
 
 std::span<const Variant> recurrent_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "lstm",
        .op = "lstm",
        .speed = "product",
+       .serves = serves_lstm,
        .create = make_lstm,
        .layout = LayoutWish::plain,
        .takes_steps = true},
       {.name = "gru",
        .op = "gru",
        .speed = "product",
+       .serves = serves_gru,
        .create = make_gru,
        .layout = LayoutWish::plain,
        .takes_steps = true},

@@ -8,7 +8,9 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_lstm(const KernelCall& call);
 std::unique_ptr<Kernel> make_lstm(const KernelCall& call);
+Refusal serves_gru(const KernelCall& call);
 std::unique_ptr<Kernel> make_gru(const KernelCall& call);
 
 std::span<const Variant> recurrent_variants();

@@ -13,6 +13,7 @@
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -27,6 +28,8 @@ std::optional<ReduceOp> reduce_op_from_name(std::string_view name) {
   if (at == std::end(kNames)) return std::nullopt;
   return static_cast<ReduceOp>(at - std::begin(kNames));
 }
+
+bool is_arg(ReduceOp op) { return op == ReduceOp::argmax || op == ReduceOp::argmin; }
 
 /// Outputs are walked by one nest (operands: output, first input element, those of the steps), the elements of each by
 /// another (operand: input offset; in logical order for the arg reductions, else in storage order).
@@ -44,11 +47,7 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
   if (x.rank == 0) axes.clear();  // one number, whichever axis it is said to lie on
   std::vector<bool> reduced(static_cast<size_t>(x.rank), axes.empty());
   for (const int64_t axis : axes) reduced[checked_axis("reduce", axis, x.rank)] = true;
-  const auto reduced_count = static_cast<int>(std::count(reduced.begin(), reduced.end(), true));
   const bool keeps = y.rank == x.rank;
-  if (!keeps && y.rank != x.rank - reduced_count)
-    throw InvalidModel(text("reduce: the output must have rank ", x.rank, " or ", x.rank - reduced_count, "; got ",
-                            view_text(y), ". Infer the output's shape from x and the axes."));
   const std::array<int64_t, 8> in = strides_of(x);
   std::vector<int64_t> in_shape;
   NestOperand from, inner, order;
@@ -59,9 +58,6 @@ ReduceSpace reduce_space(const KernelCall& call, bool logical_order) {
       in_shape.push_back(x.dims[axis]);
       if (keeps) ++out_axis;
     } else {
-      if (y.dims[out_axis] != x.dims[axis])
-        throw InvalidModel(text("reduce: axis ", out_axis, " of the output must be ", x.dims[axis], "; got ",
-                                view_text(y), ". Infer the output's shape from x and the axes."));
       from.strides[out_axis] = in[axis];
       ++out_axis;
     }
@@ -310,38 +306,41 @@ class FastReduce final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
-  if (call.inputs.empty() || call.outputs.size() != 1)
-    throw InvalidModel("reduce takes x and gives one output. Check the call against kernels/reduce/reduce.h.");
+Refusal serves_reduce(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
   const std::string name = call.params.text("op");
   const std::optional<ReduceOp> op = reduce_op_from_name(name);
-  if (!op)
-    throw InvalidModel(text("reduce: no operation is named '", name, "'. See kernels/reduce/reduce.h for the list."));
-  const bool arg = *op == ReduceOp::argmax || *op == ReduceOp::argmin;
-  const bool logical = *op == ReduceOp::any || *op == ReduceOp::all;
-  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  Terms terms("reduce", call);
+  terms.hold(op.has_value(), "knows no operation named ", name)
+      .hold(is_float(x.dtype) || is_integer(x.dtype) || x.dtype == DType::boolean, "computes no ", dtype_name(x.dtype))
+      .hold(!is_narrow_float(x.dtype), "computes no ", dtype_name(x.dtype));
+  if (!terms.met()) return terms;
+  const bool arg = is_arg(*op), logical = *op == ReduceOp::any || *op == ReduceOp::all;
   // Sums of integers and bools may widen to i64, as torch's do.
-  const bool widens = out == DType::i64 && !is_float(in) && (*op == ReduceOp::sum || *op == ReduceOp::prod);
-  const DType wanted = arg ? DType::i64 : logical ? DType::boolean : in;
-  if (out != wanted && !widens)
-    throw InvalidModel(text("reduce ", name, ": the output must be ", dtype_name(wanted), "; got ", dtype_name(out),
-                            ". Insert a cast."));
-  if (!call.steps.empty()) require_f32(call.outputs[0], "reduce: an output with steps");
-  ReduceSpace space = reduce_space(call, arg);
-  if (*op == ReduceOp::mean && !is_float(in))
-    throw Unsupported(text("reduce does not compute means of ", dtype_name(in), ". Use the operator's meaning."));
+  const bool widens = y.dtype == DType::i64 && !is_float(x.dtype) && (*op == ReduceOp::sum || *op == ReduceOp::prod);
+  const DType wanted = arg ? DType::i64 : logical ? DType::boolean : x.dtype;
   const auto of_none = call.params.attrs().find("of_none");
   const bool defined = of_none != call.params.attrs().end() && std::get<bool>(of_none->second);
   const bool chooses = arg || *op == ReduceOp::max || *op == ReduceOp::min;
-  if (space.count == 0 && space.outputs.elems() > 0 && chooses && !defined)
-    throw InvalidModel(
-        text("reduce ", name, " needs at least one element; got ", view_text(call.inputs[0]), ". Check the shape."));
+  return terms.hold(y.dtype == wanted || widens, name, " gives ", dtype_name(wanted), "; got ", dtype_name(y.dtype))
+      .hold(call.steps.empty() || y.dtype == DType::f32, "takes steps behind f32; got ", dtype_name(y.dtype))
+      .hold(*op != ReduceOp::mean || is_float(x.dtype), "computes no means of ", dtype_name(x.dtype))
+      .hold(x.elems() > 0 || y.elems() == 0 || !chooses || defined, name, " chooses among one element or more; got ",
+            view_text(x))
+      .steps_on_tiles();
+}
+
+std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
+  const std::optional<ReduceOp> op = reduce_op_from_name(call.params.text("op"));
+  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  ReduceSpace space = reduce_space(call, is_arg(*op));
+  const bool chooses = is_arg(*op) || *op == ReduceOp::max || *op == ReduceOp::min;
   if (in == DType::f32 && !(space.count == 0 && chooses) && FastReduce::serves(*op, space))
     return std::make_unique<FastReduce>(*op, std::move(space));
   return visit_dtype(in, [&](auto zero) -> std::unique_ptr<Kernel> {
     using T = decltype(zero);
     if constexpr (kIsNarrowFloat<T>) {
-      throw Unsupported(text("reduce does not compute ", dtype_name(in), ". Use the operator's meaning."));
+      throw InternalError(text("reduce is made for ", dtype_name(in)));
     } else {
       return std::make_unique<PlainReduce<T>>(*op, std::move(space), out);
     }
@@ -350,13 +349,38 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
 
 std::span<const Variant> reduce_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "reduce", .op = "sum", .speed = "reduce", .create = make_reduce, .takes_steps = true},
-      {.name = "reduce", .op = "mean", .speed = "reduce", .create = make_reduce, .takes_steps = true},
-      {.name = "reduce", .op = "reduce_max", .speed = "reduce", .create = make_reduce, .takes_steps = true},
-      {.name = "reduce", .op = "reduce_min", .speed = "reduce", .create = make_reduce, .takes_steps = true},
-      {.name = "reduce", .op = "prod", .speed = "reduce", .create = make_reduce, .takes_steps = true},
-      {.name = "reduce", .op = "any", .speed = "reduce", .create = make_reduce},
-      {.name = "reduce", .op = "all", .speed = "reduce", .create = make_reduce},
+      {.name = "reduce",
+       .op = "sum",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .takes_steps = true},
+      {.name = "reduce",
+       .op = "mean",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .takes_steps = true},
+      {.name = "reduce",
+       .op = "reduce_max",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .takes_steps = true},
+      {.name = "reduce",
+       .op = "reduce_min",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .takes_steps = true},
+      {.name = "reduce",
+       .op = "prod",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .takes_steps = true},
+      {.name = "reduce", .op = "any", .speed = "reduce", .serves = serves_reduce, .create = make_reduce},
+      {.name = "reduce", .op = "all", .speed = "reduce", .serves = serves_reduce, .create = make_reduce},
   };
   return kVariants;
 }

@@ -11,6 +11,7 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_reduce(const KernelCall& call);
 std::unique_ptr<Kernel> make_reduce(const KernelCall& call);
 
 std::span<const Variant> reduce_variants();

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -68,21 +68,14 @@ class Scan final : public Kernel {
 
 template <bool kProduct>
 std::unique_ptr<Kernel> make_scan(std::string_view op, const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
-    throw InvalidModel(text(op, " takes one input and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call."));
-  const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  require_f32(x, text(op, ": x"));
-  require_f32(y, text(op, ": the output"));
-  if (x.layout != Layout::plain || y.layout != Layout::plain)
-    throw Unsupported(text(op, " reads and writes plain tensors; got ", view_text(x), ". Insert a copy."));
-  if (!std::ranges::equal(x.shape(), y.shape()))
-    throw InvalidModel(text(op, ": x and the output must have one shape; got ", view_text(x), " and ", view_text(y),
-                            ". Check the call."));
-  return std::make_unique<Scan<kProduct>>(call, checked_axis(op, call.params.integer("axis", 0), std::max(x.rank, 1)));
+  return std::make_unique<Scan<kProduct>>(
+      call, checked_axis(op, call.params.integer("axis", 0), std::max(call.inputs[0].rank, 1)));
 }
 
 }  // namespace
+
+Refusal serves_cumsum(const KernelCall& call) { return Terms("cumsum", call).of(DType::f32, 1).plain(); }
+Refusal serves_cumprod(const KernelCall& call) { return Terms("cumprod", call).of(DType::f32, 1).plain(); }
 
 std::unique_ptr<Kernel> make_cumsum(const KernelCall& call) { return make_scan<false>("cumsum", call); }
 
@@ -90,8 +83,18 @@ std::unique_ptr<Kernel> make_cumprod(const KernelCall& call) { return make_scan<
 
 std::span<const Variant> scan_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "cumsum", .op = "cumsum", .speed = "reduce", .create = make_cumsum, .layout = LayoutWish::plain},
-      {.name = "cumprod", .op = "cumprod", .speed = "reduce", .create = make_cumprod, .layout = LayoutWish::plain},
+      {.name = "cumsum",
+       .op = "cumsum",
+       .speed = "reduce",
+       .serves = serves_cumsum,
+       .create = make_cumsum,
+       .layout = LayoutWish::plain},
+      {.name = "cumprod",
+       .op = "cumprod",
+       .speed = "reduce",
+       .serves = serves_cumprod,
+       .create = make_cumprod,
+       .layout = LayoutWish::plain},
   };
   return kVariants;
 }

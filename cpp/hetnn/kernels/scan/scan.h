@@ -7,7 +7,9 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_cumsum(const KernelCall& call);
 std::unique_ptr<Kernel> make_cumsum(const KernelCall& call);
+Refusal serves_cumprod(const KernelCall& call);
 std::unique_ptr<Kernel> make_cumprod(const KernelCall& call);
 
 std::span<const Variant> scan_variants();

@@ -4,7 +4,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/move/transpose.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/signal/fft.h"
 #include "hetnn/kernels/signal/signal.h"
 #include "hetnn/ops/signal/fourier.h"
@@ -17,6 +17,17 @@ struct LineShape {
   int64_t size = 1, parts = 1;
 };
 
+// Elements of a line of the transform.
+int64_t length_of(const KernelCall& call, size_t axis) {
+  const int64_t stated = call.params.integer("length", 0), size = call.inputs[0].dims[axis];
+  const bool halved = call.params.integer("onesided", 0) != 0 && call.params.integer("inverse", 0) != 0;
+  return stated > 0 ? stated : halved ? 2 * (size - 1) : size;
+}
+
+size_t axis_of(const KernelCall& call) {
+  return checked_axis("dft", call.params.integer("axis", -2), call.inputs[0].rank);
+}
+
 class Dft final : public Kernel {
  public:
   Dft(const KernelCall& call, size_t axis)
@@ -27,12 +38,10 @@ class Dft final : public Kernel {
     const auto last = static_cast<size_t>(x.rank - 1);
     from_ = {x.dims[axis], x.dims[last]};
     to_ = {y.dims[axis], y.dims[last]};
-    const int64_t stated = call.params.integer("length", 0);
-    length_ = stated > 0 ? stated : onesided_ && inverse_ ? 2 * (from_.size - 1) : from_.size;
-    if (length_ < 1) throw Unsupported("dft: a line has no element. Its meaning computes that.");
+    length_ = length_of(call, axis);
     const std::string norm = call.params.text("norm", "backward");
     const std::optional<double> scale = ops::fourier_scale(norm, inverse_, length_);
-    if (!scale) throw InvalidModel(text("dft: norm must be backward, ortho or forward; got '", norm, "'."));
+    HETNN_ASSERT(scale, norm);
     scale_ = static_cast<float>(*scale);
     // Reals of an even length are the parts of half as many complex numbers.
     const bool even = length_ % 2 == 0;
@@ -230,25 +239,27 @@ class Dft final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_dft(const KernelCall& call) {
-  if (call.inputs.size() != 1 || call.outputs.size() != 1)
-    throw InvalidModel(text("dft takes one input and gives one output; got ", call.inputs.size(), " and ",
-                            call.outputs.size(), ". Check the call."));
-  const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  require_f32(x, "dft: x");
-  require_f32(y, "dft: the output");
-  if (x.layout != Layout::plain || y.layout != Layout::plain)
-    throw Unsupported(text("dft reads and writes plain tensors; got ", view_text(x), ". Insert a copy."));
-  const size_t axis = checked_axis("dft", call.params.integer("axis", -2), x.rank);
-  if (axis + 1 == static_cast<size_t>(x.rank) || y.rank != x.rank)
-    throw InvalidModel(text("dft: axis must be one of x but the last, and the output of its rank; got ", axis, " of ",
-                            view_text(x), " and ", view_text(y), ". Check the call."));
-  return std::make_unique<Dft>(call, axis);
+Refusal serves_dft(const KernelCall& call) {
+  const TensorView& x = call.inputs[0];
+  Terms terms("dft", call);
+  terms.of(DType::f32, 1)
+      .plain()
+      .hold(x.rank > 1 && axis_of(call) + 1 < static_cast<size_t>(x.rank),
+            "transforms along an axis before the last; got ", view_text(x));
+  if (terms.met()) terms.hold(length_of(call, axis_of(call)) > 0, "takes lines of one element or more");
+  return terms;
 }
+
+std::unique_ptr<Kernel> make_dft(const KernelCall& call) { return std::make_unique<Dft>(call, axis_of(call)); }
 
 std::span<const Variant> signal_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "dft", .op = "dft", .speed = "product", .create = make_dft, .layout = LayoutWish::plain},
+      {.name = "dft",
+       .op = "dft",
+       .speed = "product",
+       .serves = serves_dft,
+       .create = make_dft,
+       .layout = LayoutWish::plain},
   };
   return kVariants;
 }

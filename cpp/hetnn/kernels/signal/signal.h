@@ -9,6 +9,7 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_dft(const KernelCall& call);
 std::unique_ptr<Kernel> make_dft(const KernelCall& call);
 
 std::span<const Variant> signal_variants();

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/row_view.h"
+#include "hetnn/kernels/query/terms.h"
 #include "hetnn/ops/trees/forest.h"
 
 namespace hetnn::kernels {
@@ -79,18 +79,9 @@ class TreeEnsemble final : public Kernel {
 
 }  // namespace
 
+Refusal serves_tree_ensemble(const KernelCall& call) { return Terms("tree_ensemble", call).plain(); }
+
 std::unique_ptr<Kernel> make_tree_ensemble(const KernelCall& call) {
-  const size_t wanted = 5 + (call.params.integer("columns", 0) != 0) + (call.params.integer("ends", 0) != 0);
-  if (call.inputs.size() != wanted || call.outputs.size() != 2)
-    throw InvalidModel(text("tree_ensemble takes ", wanted, " inputs and gives two outputs; got ", call.inputs.size(),
-                            " and ", call.outputs.size(), ". Check the call."));
-  for (const std::span<const TensorView> views : {call.inputs, call.outputs}) {
-    for (const TensorView& view : views) {
-      if (view.layout != Layout::plain)
-        throw Unsupported(
-            text("tree_ensemble reads and writes plain tensors; got ", view_text(view), ". Insert a copy."));
-    }
-  }
   std::unique_ptr<Kernel> made;
   ops::visit_forest(call.inputs[0].dtype == DType::f32, call.inputs[4].dtype == DType::f32,
                     [&](auto x, auto w) { made = std::make_unique<TreeEnsemble<decltype(x), decltype(w)>>(call); });
@@ -101,6 +92,7 @@ std::span<const Variant> trees_variants() {
   static constexpr Variant kVariants[] = {{.name = "tree_ensemble",
                                            .op = "tree_ensemble",
                                            .speed = "reduce",
+                                           .serves = serves_tree_ensemble,
                                            .create = make_tree_ensemble,
                                            .layout = LayoutWish::plain,
                                            .is_table = [](int input) { return input > 0; }}};

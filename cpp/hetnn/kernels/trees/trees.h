@@ -9,6 +9,7 @@
 
 namespace hetnn::kernels {
 
+Refusal serves_tree_ensemble(const KernelCall& call);
 std::unique_ptr<Kernel> make_tree_ensemble(const KernelCall& call);
 
 std::span<const Variant> trees_variants();

@@ -249,7 +249,8 @@ class CpuBound final : public BoundCode {
     if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
     try {
       const bool narrows = !outputs.empty() && outputs[0].dtype != computed[0].dtype;
-      out.kernel = narrows ? kernels::make_narrowed(*variant, kernel_call, outputs[0]) : variant->create(kernel_call);
+      out.kernel = narrows ? kernels::make_narrowed(*variant, kernel_call, outputs[0])
+                           : kernels::make_kernel(*variant, kernel_call);
     } catch (const Unsupported&) {
       // The kernel was chosen at an example's sizes; at those it does not serve, the operator's meaning does.
       if (sizes.bindings.empty() || !all_plain || !steps.empty()) throw;

@@ -192,23 +192,18 @@ TEST(Nary, LeavesOtherNarrowOperationsToTheMeaning) {
     x.view.dtype = dtype;
     const Params params = {{"op", dtype == DType::f16 ? "mul" : "add"}};
     const std::vector<TensorView> views = {x.view, x.view};
-    EXPECT_ERROR(make_nary({views, std::span(&x.view, 1), params}), Unsupported, "sums of f16, bf16 and i8",
-                 "Use the operator's meaning.");
+    EXPECT_THAT(serves_nary({views, std::span(&x.view, 1), params}),
+                ::testing::Optional(::testing::HasSubstr("sums of f16, bf16 and i8")));
   }
 }
 
 TEST(Nary, RefusesTooManyInputsAndForeignFanIns) {
-  const auto refuse = [](int count, int64_t fan_in, const std::string& message) {
+  const auto with = [](int count, int64_t fan_in) {
     const auto inputs = inputs_of(count, {3});
-    try {
-      run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", fan_in}});
-      FAIL() << "accepted";
-    } catch (const InvalidModel& error) {
-      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
-    }
+    run_kernel("nary", inputs, {inputs[0].view}, {{"fan_in", fan_in}});
   };
-  refuse(101, 0, "nary takes 1 to 100 inputs; got 101");
-  refuse(3, 17, "fan_in must be 0 or lie in [2, 16]; got 17");
+  EXPECT_ERROR(with(101, 0), Unsupported, "nary takes 1 to 100 inputs; got 101");
+  EXPECT_ERROR(with(3, 17), Unsupported, "nary takes a fan_in of 0 or in [2, 16]; got 17");
 }
 
 TEST(Nary, TuningChoosesAFanInInRange) {

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -255,6 +255,9 @@ $(STAMPS)/int8-peers: $(STAMPS)/requirements
 	@touch $@
 bench-quantized: $(STAMPS)/install $(STAMPS)/int8-peers
 	PYTHONPATH=build/int8-peers $(PY) benchmarks/quantized.py
+# Labels of networks that onnxruntime quantized, in hetnn, on the simulated NPU and in ONNX Runtime.
+bench-labels: $(STAMPS)/install $(STAMPS)/int8-peers
+	PYTHONPATH=build/int8-peers $(PY) benchmarks/labels.py
 # Linear layers whose weights stay in blocks of a few bits, or in 16 bits, beside ONNX Runtime and torch.
 bench-weights: $(STAMPS)/install
 	$(PY) benchmarks/blocks.py

@@ -16,7 +16,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,37 +31,44 @@ NETS = ("resnet50", "mobilenet_v2", "minilm_128")
 def write(net: str, folder: Path) -> None:
     """`f32.onnx`, `i8.onnx` and `inputs.npz` of a network."""
     import numpy as np
-    import torch
-    from onnxruntime import quantization
-    from onnxruntime.quantization.shape_inference import quant_pre_process
 
     from models import nets
 
     module, inputs = (
         nets.minilm(128) if net == "minilm_128" else nets.NETS[net]() if net in nets.NETS else nets.vision(net)
     )
-    names = [f"x{k}" for k in range(len(inputs))]
-    plain = folder / "f32.onnx"
-    torch.onnx.export(module, inputs, plain, input_names=names, dynamo=True, external_data=False, verbose=False)
-    arrays = dict(zip(names, [x.numpy() for x in inputs], strict=True))
-    np.savez(folder / "inputs.npz", **arrays)
+    arrays = [x.numpy() for x in inputs]
+    np.savez(folder / "inputs.npz", **{f"x{k}": array for k, array in enumerate(arrays)})
+    write_quantized(module, [arrays], folder, per_channel=net != "minilm_128")
 
-    class Once(quantization.CalibrationDataReader):  # type: ignore[misc]
-        """The network's own inputs, once."""
+
+def write_quantized(module: Any, samples: Sequence[Sequence[Any]], folder: Path, per_channel: bool) -> None:
+    """`f32.onnx` of a torch module, and `i8.onnx` as onnxruntime's static quantizer writes it from samples."""
+    import torch
+    from onnxruntime import quantization
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    names = [f"x{k}" for k in range(len(samples[0]))]
+    plain, prepared = folder / "f32.onnx", folder / "prepared.onnx"
+    example = tuple(map(torch.from_numpy, samples[0]))
+    torch.onnx.export(module, example, plain, input_names=names, dynamo=True, external_data=False, verbose=False)
+
+    class Samples(quantization.CalibrationDataReader):  # type: ignore[misc]
+        """Each of them once."""
 
         def __init__(self) -> None:
-            self.left = [arrays]
+            self.left = iter(samples)
 
         def get_next(self) -> Any:
-            return self.left.pop() if self.left else None
+            sample = next(self.left, None)
+            return None if sample is None else dict(zip(names, sample, strict=True))
 
-    prepared = folder / "prepared.onnx"
     quant_pre_process(plain, prepared, skip_symbolic_shape=True)
     quantization.quantize_static(
         prepared,
         folder / "i8.onnx",
-        Once(),
-        per_channel=net != "minilm_128",
+        Samples(),
+        per_channel=per_channel,
         activation_type=quantization.QuantType.QUInt8,
         weight_type=quantization.QuantType.QInt8,
     )

@@ -70,6 +70,7 @@ std::shared_ptr<ir::Graph> for_integers(const ir::Graph& graph, bool attention) 
     passes::attention_to_products(*out);
   }
   passes::canonicalize(*out);
+  passes::several_to_pairs(*out);
   passes::transposed_to_dense(*out);
   passes::canonicalize(*out);
   ir::verify(*out);

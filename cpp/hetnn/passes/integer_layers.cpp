@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "hetnn/passes/apply_rules.h"
+#include "hetnn/passes/legal/rules.h"
 #include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes {
@@ -30,6 +32,12 @@ bool is_hiding(const ir::Value& value) {
   return is_either(*from) && (holds(*from->constant_input(1)) || holds(*from->constant_input(2)));
 }
 }  // namespace
+
+void several_to_pairs(ir::Graph& graph) {
+  ApplyOptions options;
+  options.allow = [](const Rule& rule, const Match&) { return rule.name == "several_as_pairs"; };
+  apply_rules(graph, {&legal::arithmetic()}, options);
+}
 
 bool computes(const ir::Node& node) {
   const ops::OpDef& op = node.op();

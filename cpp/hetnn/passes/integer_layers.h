@@ -35,6 +35,8 @@ enum class Role : uint8_t {
   either,    // one of two numbers by booleans: no integers for itself, and exact where a layer reads it as such
   hides,     // a sum with zeros and kHides: what is hidden may be rounded to whatever is far below the others
 };
+/// Layers of several values become such of two, which integers compute: each step gets a scale of its own.
+void several_to_pairs(ir::Graph& graph);
 /// Added to a score it leaves no share: the least of what attention's masks become.
 inline constexpr double kHides = -1e4;
 std::string_view role_name(Role role);

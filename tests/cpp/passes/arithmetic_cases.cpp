@@ -52,6 +52,19 @@ const Cases& arithmetic_cases() {
   %y = sub(%c, %x) : f32[2,3,4,3]
 })",
            "conv2d"},
+          {"several_as_pairs",
+           R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[2,3], %c: f32[3], %d: f32[2,3]) -> (%y) {
+  %y = nary(%a, %b, %c, %d) {coefficients = [1.0, 2.0, -1.0, -0.3]} : f32[2,3]
+})",
+           "mul add sub mul add"},
+          {"several_as_pairs", R"(graph @g {stage = canonical} (%a: f32[2,3], %b: f32[3], %c: f32[2,1]) -> (%y) {
+  %y = nary(%a, %b, %c) {op = maximum} : f32[2,3]
+})",
+           "maximum maximum"},
+          {"several_as_pairs", R"(graph @g {stage = canonical} (%a: f32[2,3]) -> (%y) {
+  %y = nary(%a) {coefficients = [-1.0]} : f32[2,3]
+})",
+           "mul"},
           {"negate_as_depthwise", R"(graph @g {stage = canonical} (%x: f32[2,3,4,3]) -> (%y) {
   %y = neg(%x) : f32[2,3,4,3]
 })",
@@ -131,6 +144,14 @@ const Cases& arithmetic_cases() {
            R"(graph @g {stage = canonical} (%x: f32[2]) -> (%y) {
   %c = constant() {value = f32[1,1] {2}} : f32[1,1]
   %y = pow(%x, %c) : f32[1,2]
+})"},
+          {"several_as_pairs", "the values are of a float type",
+           R"(graph @g {stage = canonical} (%a: i32[2], %b: i32[2]) -> (%y) {
+  %y = nary(%a, %b) : i32[2]
+})"},
+          {"several_as_pairs", "no coefficient is 0",
+           R"(graph @g {stage = canonical} (%a: f32[2], %b: f32[2]) -> (%y) {
+  %y = nary(%a, %b) {coefficients = [1.0, 0.0]} : f32[2]
 })"},
           {"broadcast_as_expand", "no operand of a maximum or minimum is a constant",
            R"(graph @g {stage = canonical} (%a: f32[2,3,2,2]) -> (%y) {

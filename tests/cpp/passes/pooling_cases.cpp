@@ -38,6 +38,22 @@ const Cases& pooling_cases() {
   %y = adaptive_avg_pool2d(%x) {output_size = [3,1]} : f32[1,2,3,1]
 })",
            "avg_pool2d", 1e-6},
+          {"largest_as_pool", R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
+  %y = reduce_max(%x) {axes = [2,3]} : f32[2,3]
+})",
+           "max_pool2d reshape"},
+          {"largest_as_pool", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[2,3,4,5]) -> (%y) {
+  %y = reduce_max(%x) {axes = [-1,-2], keepdim = true, q_scale = [0.03125], q_zero = -9} : i8{0.03125:-9}[2,3,1,1]
+})",
+           "max_pool2d"},
+          {"least_as_pool", R"(graph @g {stage = canonical, symbols = [n: 1..4 = 2]} (%x: f32[n,3,4,5]) -> (%y) {
+  %y = reduce_min(%x) {axes = [2,3], keepdim = true} : f32[n,3,1,1]
+})",
+           "neg max_pool2d neg"},
+          {"least_as_pool", R"(graph @g {stage = canonical} (%x: i8{0.03125:127}[2,3,4,5]) -> (%y) {
+  %y = reduce_min(%x) {axes = [2,3], q_scale = [0.03125], q_zero = 127} : i8{0.03125:127}[2,3]
+})",
+           "conv2d max_pool2d conv2d reshape"},
           {"mean_as_average", R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
   %y = mean(%x) {axes = [2,3]} : f32[2,3]
 })",
@@ -91,6 +107,16 @@ const Cases& pooling_cases() {
           {"adaptive_as_average", "the output divides the image, of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[1,1,7,7]) -> (%y) {
   %y = adaptive_avg_pool2d(%x) {output_size = [2,2]} : f32[1,1,2,2]
+})"},
+          {"largest_as_pool",
+           "x is real or i8 at the scale of the result, and it is over height and width of an image of fixed size",
+           R"(graph @g {stage = canonical} (%x: i8{0.03125}[1,2,3,4]) -> (%y) {
+  %y = reduce_max(%x) {axes = [2,3], q_scale = [0.0625]} : i8{0.0625}[1,2]
+})"},
+          {"least_as_pool",
+           "x is real or i8 at the scale of the result, and it is over height and width of an image of fixed size",
+           R"(graph @g {stage = canonical} (%x: f32[1,2,3,4]) -> (%y) {
+  %y = reduce_min(%x) {axes = [1,2]} : f32[1,4]
 })"},
           {"mean_as_average", "the mean is over height and width of an image of fixed size",
            R"(graph @g {stage = canonical} (%x: f32[1,2,3,4]) -> (%y) {

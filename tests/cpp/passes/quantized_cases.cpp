@@ -46,6 +46,11 @@ const Cases& quantized_cases() {
   %y = concat(%a, %b) {axis = 1, q_scale = [0.0625]} : i8{0.0625}[1,5,4,4]
 })",
            "identity concat"},
+          {"sum_as_depthwise", R"(graph @g {stage = canonical} (
+      %a: i8{0.0625:-9}[2,3,4,5], %b: i8{0.0625:-9}[2,3,4,5], %c: i8{0.0625:-9}[2,3,4,5]) -> (%y) {
+  %y = nary(%a, %b, %c) {coefficients = [1.0, -2.0, 3.0], q_scale = [0.25], q_zero = 5} : i8{0.25:5}[2,3,4,5]
+})",
+           "reshape reshape reshape concat conv2d reshape"},
           {"prelu_quantized_branches", kMixed, "conv2d conv2d conv2d add conv2d add"},
           {"prelu_quantized_branches", R"(graph @g {stage = canonical} (%x: i8{0.03125:-9}[5,4]) -> (%y) {
   %a = constant() {value = i8[1] {32}, q_scale = [0.015625]} : i8{0.015625}[1]
@@ -88,6 +93,17 @@ const Cases& quantized_cases() {
            "lookup"},
       },
       {
+          {"sum_as_depthwise", kReals, R"(graph @g {stage = canonical} (%a: f32[2,3,4,5], %b: f32[2,3,4,5]) -> (%y) {
+  %y = nary(%a, %b) : f32[2,3,4,5]
+})"},
+          {"sum_as_depthwise", "it is a sum of images of one type, with whole coefficients up to 127",
+           R"(graph @g {stage = canonical} (%a: i8{0.0625}[2,3,4,5], %b: i8{0.0625}[2,3,4,5]) -> (%y) {
+  %y = nary(%a, %b) {coefficients = [1.0, 0.5], q_scale = [0.25]} : i8{0.25}[2,3,4,5]
+})"},
+          {"sum_as_depthwise", "it is a sum of images of one type, with whole coefficients up to 127",
+           R"(graph @g {stage = canonical} (%a: i8{0.0625}[2,3,4,5], %b: i8{0.25}[2,3,4,5]) -> (%y) {
+  %y = nary(%a, %b) {q_scale = [0.25]} : i8{0.25}[2,3,4,5]
+})"},
           {"rescale_as_depthwise", kReals, R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = identity(%x) : f32[2,3]
 })"},

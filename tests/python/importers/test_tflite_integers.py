@@ -168,11 +168,18 @@ def test_pools(name: str, act: int, dtype: str) -> None:
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("axes", [(1, 2), (3,), (1,)])
 @pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("name", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_PROD"])
+@pytest.mark.parametrize("name", ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD"])
 def test_reductions(name: str, keep: bool, axes: Sequence[int], same: bool) -> None:
     x = x_of(2, 5, 7, 9)
-    y = Told([1], "i8", quant=x.quant) if same or name == "REDUCE_MAX" else y_of()
+    y = Told([1], "i8", quant=x.quant) if same or name.startswith("REDUCE_M") else y_of()
     check(name, [x, constant(list(axes), "i32")], options("Reducer", KeepDims=keep), [y])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (7, 1), (2, 2, 3, 6), (1, 2000), (9,)])
+def test_rows_of_length_1(shape: Sequence[int], dtype: str) -> None:
+    y = Told([1], dtype, quant=Quant(1 / 128, 0 if dtype == "i8" else 128))
+    check("L2_NORMALIZATION", [x_of(*shape, dtype=dtype)], options("L2Norm"), [y])
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
@@ -560,11 +567,12 @@ def test_a_mean_of_pixels_stays_on_the_npu(shape: tuple[int, ...], keeps: bool) 
 
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("shape", [(1, 7, 7, 24), (2, 5, 3, 7), (1, 1, 1, 9)])
-def test_the_largest_of_pixels_stays_on_the_npu(shape: tuple[int, ...], keeps: bool) -> None:
+@pytest.mark.parametrize("name", ["REDUCE_MAX", "REDUCE_MIN"])
+def test_extremes_of_pixels_stay_on_the_npu(name: str, shape: tuple[int, ...], keeps: bool) -> None:
     x, axes = Told(list(shape), "i8", quant=Quant(0.047, -13)), constant([1, 2], "i32")
-    data = one("REDUCE_MAX", [x, axes], [Told([], "i8", quant=x.quant)], options("Reducer", KeepDims=keeps))
+    data = one(name, [x, axes], [Told([], "i8", quant=x.quant)], options("Reducer", KeepDims=keeps))
     executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
     on_cpu = {row["op"] for row in executable.report("dict")["not_on_preferred"]}
-    assert not on_cpu & {"max_pool2d", "reduce_max"}
+    assert not on_cpu & {"max_pool2d", "reduce_max", "reduce_min"}
     inputs = random_inputs(data)
     np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])

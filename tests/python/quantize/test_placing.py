@@ -214,3 +214,18 @@ def test_a_mask_of_which_nothing_is_known_stays_in_attention(mask: Callable[[Ten
     x, given = torch.randn(2, 6, 8), lengths(0, 4)
     want, got = module(x, given).detach().numpy(), placed(x, given).numpy()
     assert np.square(got - want).mean() < 3e-3 * np.square(want).mean()
+
+
+def test_a_sum_of_several_is_integers_in_pairs() -> None:
+    text = """graph @g {stage = imported} (%x: f32[1,2,6,7], %b: f32[1,2,6,7], %c: f32[1,2,6,7]) -> (%y) {
+      %w = constant() {value = f32[2,2,1,1] {0.5, -1.5, 0.75, 1.0}} : f32[2,2,1,1]
+      %a = conv2d(%x, %w) : f32[1,2,6,7]
+      %y = nary(%a, %b, %c) {coefficients = [1.0, 2.0, -3.0]} : f32[1,2,6,7]
+    }"""
+    rng = np.random.default_rng(5)
+    samples = [tuple(rng.standard_normal((1, 2, 6, 7), np.float32) for _ in range(3)) for _ in range(6)]
+    executable = hetnn.quantize(text, samples, "int8", "minmax", "cpu+relu-only", strategy="take-all")
+    on_cpu = {row["op"] for row in executable.report(format="dict")["not_on_preferred"]}
+    assert on_cpu <= {"quantize", "dequantize"}
+    want, got = hetnn.compile(text)(*samples[0]), executable(*samples[0])
+    assert 0 < np.square(got - want).mean() < 1e-3 * np.square(want).mean()

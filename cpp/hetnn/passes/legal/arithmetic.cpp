@@ -1,4 +1,7 @@
 // Elementwise arithmetic: constants that vary along one axis become 1×1 depthwise convolutions, differences sums.
+#include <algorithm>
+#include <array>
+
 #include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 
@@ -142,13 +145,37 @@ Rule power_of_two() {
           .rewrite = [](const Match& m, Build& build) { return build.mul(m.value("x"), m.value("x")); }};
 }
 
+bool has_no_zero(const Match& m) { return std::ranges::count(m.root()->reals("coefficients"), 0) == 0; }
+
+Rule several_as_pairs() {
+  return {.name = "several_as_pairs",
+          .equation = "c1 x1 + c2 x2 + c3 x3 = (c1 x1 + c2 x2) + c3 x3; products and extremes likewise",
+          .pattern = op("nary"),
+          .guards = {kFloat, {"no coefficient is 0", has_no_zero}},
+          .exactness = "bit for bit in f32 and f64; of fewer bits every step is rounded",
+          .rewrite = [](const Match& m, Build& build) {
+            const ir::Node& root = *m.root();
+            const std::vector<double>& coefficients = root.reals("coefficients");
+            ir::Value* so_far = nullptr;
+            for (size_t k = 0; k < root.inputs().size(); ++k) {
+              const double c = coefficients.empty() ? 1 : coefficients[k];
+              ir::Value* x = root.input(k);
+              const bool less = so_far && c == -1;
+              if (c != 1 && !less) x = build.mul(x, build.constant(x->dtype(), {}, std::array{c}));
+              so_far = !so_far ? x : less ? build.sub(so_far, x) : build.op(root.string("op"), {so_far, x});
+            }
+            return so_far == root.input(0) ? build.op(ops::kIdentity, {so_far}) : so_far;
+          }};
+}
+
 }  // namespace
 
 const RuleSet& arithmetic() {
-  static const RuleSet set = {"arithmetic",
-                              "Arithmetic with constants as 1x1 depthwise convolutions; differences as sums.",
-                              {multiply(), divide(), add_constant(), subtract_constant(), subtract_from_constant(),
-                               negate(), subtract(), broadcast(), power_of_two()}};
+  static const RuleSet set = {
+      "arithmetic",
+      "Arithmetic with constants as 1x1 depthwise convolutions; differences as sums, sums of several as pairs.",
+      {multiply(), divide(), add_constant(), subtract_constant(), subtract_from_constant(), negate(), subtract(),
+       broadcast(), power_of_two(), several_as_pairs()}};
   return set;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "hetnn/ops/quantized.h"
 #include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
 
@@ -182,6 +183,61 @@ Rule mean_as_average() {
           }};
 }
 
+bool is_image_extreme(const Match& m) {
+  const ir::Value& x = *m.value("x");
+  const auto& quant = x.type().quant;
+  const bool held = quant ? x.dtype() == DType::i8 && quant->per_tensor() && quant == m.root()->output()->type().quant
+                          : is_float(x.dtype());
+  return held && x.rank() == 4 && axes_of(*m.root()) == std::vector<int64_t>{2, 3} && x.shape()[1].is_static() &&
+         channel_count(x) > 0 && x.shape()[2].is_static() && x.shape()[3].is_static() &&
+         x.shape()[2].value() * x.shape()[3].value() > 0;
+}
+constexpr Guard kImageExtreme = {
+    "x is real or i8 at the scale of the result, and it is over height and width of an image of fixed size",
+    is_image_extreme};
+
+// -x: of integers q less than 0 by one what q is above -1, so that all of them have an opposite.
+ir::Value* opposite(Build& build, ir::Value* x) {
+  const auto& quant = x->type().quant;
+  if (!quant) return build.op("neg", {x});
+  const std::vector<int8_t> weights(channel_count(*x), -1);
+  return quantized_depthwise(build, x, channel_axis(*x), weights, {1}, {quant->scales, {-1 - quant->zero_point()}});
+}
+
+ir::Value* largest_of_image(Build& build, ir::Value* x) {
+  const std::vector<Dim> size = {x->shape()[2], x->shape()[3]};
+  ops::Attrs attrs = x->type().quant ? ops::quant_attrs(*x->type().quant) : ops::Attrs{};
+  attrs.insert({{"kernel", size}, {"stride", size}});
+  return build.op("max_pool2d", {x}, std::move(attrs));
+}
+
+Rule largest_as_pool() {
+  return {.name = "largest_as_pool",
+          .equation = "reduce_max(x; height, width) = max_pool2d(x; the whole image)",
+          .pattern = op("reduce_max", {any("x")}),
+          .guards = {kImageExtreme},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                return build.reshape(largest_of_image(build, m.value("x")), m.root()->output()->shape());
+              },
+          .quantized = true};
+}
+
+Rule least_as_pool() {
+  return {.name = "least_as_pool",
+          .equation = "reduce_min(x; height, width) = -max_pool2d(-x; the whole image); -x of the integer q is -1 - q",
+          .pattern = op("reduce_min", {any("x")}),
+          .guards = {kImageExtreme},
+          .exactness = "bit for bit",
+          .rewrite =
+              [](const Match& m, Build& build) {
+                ir::Value* least = opposite(build, largest_of_image(build, opposite(build, m.value("x"))));
+                return build.reshape(least, m.root()->output()->shape());
+              },
+          .quantized = true};
+}
+
 bool is_over_last_axis(const Match& m) {
   const ir::Value& x = *m.value("x");
   return has_arithmetic(x.dtype()) && x.rank() >= 2 && axes_of(*m.root()) == std::vector<int64_t>{x.rank() - 1} &&
@@ -206,10 +262,11 @@ Rule mean_as_linear() {
 }  // namespace
 
 const RuleSet& pooling() {
-  static const RuleSet set = {"pooling",
-                              "Pooling and means by each other and by convolutions.",
-                              {mean_as_average(), mean_as_linear(), adaptive_as_average(), average_of_averages(),
-                               average_rows_then_columns(), average_as_depthwise(), maximum_rows_then_columns()}};
+  static const RuleSet set = {
+      "pooling",
+      "Pooling, means and extremes by each other and by convolutions.",
+      {mean_as_average(), mean_as_linear(), largest_as_pool(), least_as_pool(), adaptive_as_average(),
+       average_of_averages(), average_rows_then_columns(), average_as_depthwise(), maximum_rows_then_columns()}};
   return set;
 }
 

@@ -1,6 +1,7 @@
 // Rules for quantized values. Integers at one scale s stand for s·(q - z), so a change of scale is a depthwise
 // convolution with kernels of 1, and a bound is a zero point that makes the i8 range end there.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "hetnn/passes/legal/rules.h"
@@ -162,6 +163,57 @@ Rule concat() {
           .quantized = true};
 }
 
+// Whole numbers that bytes hold, one for each operand; none where a coefficient is no such number.
+std::vector<int8_t> whole_coefficients(const ir::Node& sum) {
+  const std::vector<double>& coefficients = sum.reals("coefficients");
+  if (coefficients.empty()) return std::vector<int8_t>(sum.inputs().size(), 1);
+  std::vector<int8_t> out;
+  for (const double c : coefficients) {
+    if (c != std::nearbyint(c) || std::abs(c) > kHighest) return {};
+    out.push_back(static_cast<int8_t>(c));
+  }
+  return out;
+}
+
+bool is_sum_of_images(const Match& m) {
+  const ir::Node& root = *m.root();
+  const ops::Type& type = root.input(0)->type();
+  return root.string("op") == "add" && type.shape.size() == 4 && type.quant->per_tensor() &&
+         std::ranges::all_of(root.inputs(), [&](const ir::Value* x) { return x->type() == type; }) &&
+         !whole_coefficients(root).empty();
+}
+
+// The images lie below one another, so that a window reaches over all of them.
+Rule sum_of_several() {
+  return {.name = "sum_as_depthwise",
+          .equation = "c1 x1 + c2 x2 + ... = depthwise conv2d(the rows x1, x2, ...; [c1, c2, ...])",
+          .pattern = op("nary"),
+          .guards = {kQuantized,
+                     {"it is a sum of images of one type, with whole coefficients up to 127", is_sum_of_images}},
+          .exactness = "one rounding in both; that of the integers halfway between two may differ",
+          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+            const ir::Node& root = *m.root();
+            const Shape& shape = root.output()->shape();
+            const auto count = static_cast<int64_t>(root.inputs().size());
+            const auto channels = static_cast<int64_t>(channel_count(*root.input(0)));
+            if (!build.affords(DType::i8, std::array{channels, count})) return nullptr;
+            std::vector<ir::Value*> rows;
+            for (ir::Value* x : root.inputs())
+              rows.push_back(build.reshape(x, {shape[0], shape[1], 1, shape[2] * shape[3]}));
+            ops::Attrs joined = ops::quant_attrs(quant_of(*root.input(0)));
+            joined.emplace("axis", Dim(2));
+            ir::Value* all = build.op("concat", std::move(rows), std::move(joined));
+            const std::vector<int8_t> taps = whole_coefficients(root);
+            std::vector<int8_t> weights;
+            for (int64_t c = 0; c < channels; ++c) weights.insert(weights.end(), taps.begin(), taps.end());
+            ops::Attrs attrs = ops::quant_attrs(result_of(m));
+            attrs.emplace("groups", Dim(channels));
+            ir::Value* weight = build.constant(Tensor::of({channels, 1, count, 1}, weights), ops::Quant{{1}});
+            return build.reshape(build.op("conv2d", {all, weight}, std::move(attrs)), shape);
+          },
+          .quantized = true};
+}
+
 // The slopes' integers with the sign turned, one a channel, where they have that sign (else 0), and their scales. The
 // integer that has no opposite takes 127 at a larger scale.
 struct Slopes {
@@ -304,7 +356,7 @@ const RuleSet& quantized() {
   static const RuleSet set = {
       "quantized",
       "What holds for i8 alone: other scales, branches at scales of their own, tables.",
-      {identity(), relu(), pool(), mean(), mean_of_image(), concat(), prelu_branches(),
+      {identity(), relu(), pool(), mean(), mean_of_image(), concat(), sum_of_several(), prelu_branches(),
        with_slope("leaky_relu_quantized", "leaky_relu(x; a) = prelu(x, a)", "leaky_relu",
                   [](const Match& m, Build& build) { return prelu_of(m, build, m.root()->real("negative_slope")); }),
        with_slope("abs_quantized", "abs(x) = prelu(x, -1)", "abs",

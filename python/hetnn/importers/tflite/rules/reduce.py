@@ -67,6 +67,9 @@ def _of_integers(call: Call) -> Any:
         image = call.first(0)
         size = static(image.shape[2:], "pixels")
         return _as_told(call, call.create("max_pool2d", [image], kernel=size, stride=size, **of_y))
+    if call.name == "REDUCE_MIN" and is_of_pixels:
+        least = call.create("reduce_min", [call.first(0)], axes=[2, 3], keepdim=True, **quant_only(of_y))
+        return _as_told(call, least)
     if call.name in ("REDUCE_MAX", "REDUCE_MIN"):
         plain = nodes.steps(call, x, 0, plain_type(call.tensor(0)))
         found = reduced(call, _REDUCTIONS[call.name], plain, first)

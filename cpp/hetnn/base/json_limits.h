@@ -29,7 +29,7 @@ inline constexpr JsonFormat kProgramJson = {"executable's program", "the program
 inline constexpr JsonFormat kPiecesJson = {"program.json of hetnn unpack", "the program", 144, 50'000'000, 1 << 24};
 inline constexpr JsonFormat kReportJson = {"executable's report", "the report", 16, 20'000'000, 1 << 24};
 inline constexpr JsonFormat kCpuCodeJson = {"code of a CPU", "the code", 8, 20'000'000, 1 << 16};
-inline constexpr JsonFormat kNpuCodeJson = {"code of an NPU", "the code", 8, 20'000'000, 1 << 20};
+inline constexpr JsonFormat kNpuCodeJson = {"code of an NPU", "the code", 8, 20'000'000, 1 << 28};
 
 // Of an HTTP request to a server, without the raw tensors behind it.
 inline constexpr JsonFormat kInferenceJson = {"inference", "an inference", 72, 1 << 26, 1 << 20};

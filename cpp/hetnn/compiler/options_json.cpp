@@ -170,10 +170,12 @@ const Fields<CompileOptions>& option_fields() {
 TargetSpec parse_target(std::string_view text) {
   const Json document = json::parse(text, kTargetJson, "target");
   TargetSpec out = target_fields().value({document, kTargetJson, "target"});
-  for (backends::DeviceSpec& device : out.devices) {
-    if (device.name.empty()) device.name = device.kind;
+  nlohmann::json written(document);
+  for (size_t k = 0; k < out.devices.size(); ++k) {
+    backends::DeviceSpec& device = out.devices[k];
+    if (device.name.empty()) written["devices"][k]["name"] = device.name = device.kind;
   }
-  out.json = nlohmann::json(document).dump();
+  out.json = written.dump();
   return out;
 }
 

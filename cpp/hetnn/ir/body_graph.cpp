@@ -28,7 +28,7 @@ class Builder {
         dim.collect_symbols(named);
       }
     }
-    for (const ops::Body::Step& step : body_.steps) {
+    for (const ops::Body::Node& step : body_.steps) {
       const ops::Call call{step.op, {}, {}, step.attrs, {}, {}};
       ops::collect_symbols(call, named);
       for (std::string& symbol : ops::defined_symbols(call)) given.insert(std::move(symbol));
@@ -38,7 +38,7 @@ class Builder {
     for (const std::string& symbol : named) {
       if (!given.contains(symbol)) rewriter_.add_input(symbol, {DType::i8, {Dim::symbol(symbol)}});
     }
-    for (const ops::Body::Step& step : body_.steps) add(step);
+    for (const ops::Body::Node& step : body_.steps) add(step);
     for (const Node* node : graph_.nodes()) {
       for (const Value* output : node->outputs()) are_sizes(output->shape());
     }
@@ -76,7 +76,7 @@ class Builder {
                                                     : rewriter_.add_input(name, type));
   }
 
-  void add(const ops::Body::Step& step) {
+  void add(const ops::Body::Node& step) {
     std::vector<Value*> inputs;
     for (const int64_t k : step.inputs) inputs.push_back(k < 0 ? nullptr : values_.at(static_cast<size_t>(k)));
     const Node* node = rewriter_.create(step.op->name, std::move(inputs), step.attrs,

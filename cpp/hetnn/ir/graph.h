@@ -3,7 +3,7 @@
 // Semantics
 //   Values      A value is an immutable tensor, written once by its node or by the caller; nothing aliases. Backends
 //               may share storage between values only where no reader can tell.
-//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol a positive integer in its range.
+//   Shapes      Dims are integers or expressions of the graph's symbols, each symbol at least 0 and in its range.
 //               Images are channels first (N,C,H,W); a scalar has rank 0. A dim may be 0.
 //   Broadcast   Elementwise operators align dims at the right; a dim of 1 stretches. Nothing else broadcasts.
 //   Types       Element types never convert silently: operands of one node agree, and conversions are nodes (`cast`,

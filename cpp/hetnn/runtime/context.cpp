@@ -105,7 +105,7 @@ int64_t Context::counted_bytes() const {
   }
   for (const auto& [id, block] : kept_) out += block.size_bytes();
   for (const AlignedBuffer& block : free_) out += block.size_bytes();
-  for (const Step& step : steps_) out += step.visit ? static_cast<size_t>(step.visit->bytes()) : 0;
+  for (const VisitState& step : steps_) out += step.visit ? static_cast<size_t>(step.visit->bytes()) : 0;
   return static_cast<int64_t>(out);
 }
 
@@ -189,7 +189,7 @@ void Context::leave(size_t number) {
 void Context::run_step(size_t k, Run& run) {
   FairSemaphore* queue = run.phase->queues[k - run.phase->phase().begin];
   if (run.holds(queue)) queue = nullptr;
-  Step& step = steps_[k];
+  VisitState& step = steps_[k];
   if (run.stop) run.stop->check();
   const double ready_us = run.now_us();
   if (queue) queue->enter(run.stop);
@@ -214,7 +214,7 @@ void Context::run_lane(const Lane& lane, Run& run) {
   const auto begin = static_cast<int32_t>(run.phase->phase().begin);
   std::exception_ptr error;
   for (const int k : lane.steps) {
-    Step& step = steps_[static_cast<size_t>(k)];
+    VisitState& step = steps_[static_cast<size_t>(k)];
     try {
       if (error) std::rethrow_exception(error);
       for (const int32_t earlier : run.phase->program().subprograms[static_cast<size_t>(k)].depends_on) {
@@ -241,7 +241,7 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
   }
   Run run(*this, outputs, options, around);
   if (finds_) run.bindings = first()->bindings;
-  for (Step& step : steps_) {
+  for (VisitState& step : steps_) {
     step.commands.clear();
     step.bodies.clear();
   }
@@ -284,7 +284,7 @@ void Context::report(RunTimes& times) const {
   times.bodies.clear();
   times.commands.clear();
   for (size_t k = 0; k < steps_.size(); ++k) {
-    const Step& step = steps_[k];
+    const VisitState& step = steps_[k];
     const DeviceTimes own = step.visit->times();
     times.subprograms.push_back({program.subprograms[k].name, program.subprograms[k].device, step.start_us,
                                  step.finish_us, step.queue_us, own.cycles, own.simulated_us, falls_back(k),

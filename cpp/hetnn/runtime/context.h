@@ -36,7 +36,7 @@ class Context {
   int64_t bytes() const { return bytes_; }
 
  private:
-  struct Step {
+  struct VisitState {
     Event computed;                // the device is done
     Event done;                    // what waits for the step may begin
     std::unique_ptr<Visit> visit;  // dies before the events
@@ -64,7 +64,7 @@ class Context {
   std::vector<PhaseState> phases_;
   AlignedBuffer arena_;                    // as large as the largest phase so far needs
   std::vector<std::byte*> addresses_;      // of every buffer
-  std::vector<Step> steps_;                // of every subprogram
+  std::vector<VisitState> steps_;          // of every subprogram
   std::map<int32_t, AlignedBuffer> kept_;  // by buffer
   std::vector<AlignedBuffer> free_;        // for buffers that will be kept
   const bool finds_;                       // sizes that its inputs do not give

@@ -138,7 +138,7 @@ void take_parameters(const Parameters& parameters, Inference& to) {
   to.binary = truth(parameters, "binary_data_output", "", to.binary);
 }
 
-std::optional<Place> place_of(const Parameters& parameters, std::string_view called) {
+std::optional<SharedSpan> place_of(const Parameters& parameters, std::string_view called) {
   const Parameter* region = find(parameters, kRegion);
   const Parameter* offset = find(parameters, kOffset);
   const Parameter* bytes = find(parameters, kBytes);
@@ -148,8 +148,8 @@ std::optional<Place> place_of(const Parameters& parameters, std::string_view cal
   }
   const auto* name = std::get_if<std::string>(&region->value);
   if (!name) throw InvalidModel(text(called, ": ", kRegion, " must be a text; got ", shown(*region), "."));
-  return Place{*name, offset ? size_of(*offset, text(called, ": ", kOffset)) : 0,
-               size_of(bytes ? *bytes : Parameter{}, text(called, ": ", kBytes))};
+  return SharedSpan{*name, offset ? size_of(*offset, text(called, ": ", kOffset)) : 0,
+                    size_of(bytes ? *bytes : Parameter{}, text(called, ": ", kBytes))};
 }
 
 Given given(std::string name, std::string_view datatype, std::vector<int64_t> shape) {

@@ -34,7 +34,7 @@ struct Bytes {
 };
 
 /// Where a tensor lies in a region of shared memory that clients registered.
-struct Place {
+struct SharedSpan {
   std::string region;
   int64_t offset = 0;
   int64_t bytes = 0;
@@ -50,7 +50,7 @@ struct Given {
   int64_t elems = 0;
   Tensor tensor;  // of texts their bytes
   Tensor spans;   // of texts
-  std::optional<Place> shared;
+  std::optional<SharedSpan> shared;
 
   std::string called() const;  // in messages
   std::string_view datatype() const;
@@ -60,7 +60,7 @@ struct Given {
 struct Wanted {
   std::string name;
   bool binary = false;
-  std::optional<Place> shared;
+  std::optional<SharedSpan> shared;
 };
 
 struct Inference {
@@ -91,7 +91,7 @@ using Parameters = std::vector<std::pair<std::string, Parameter>>;
 /// Takes the parameters that the protocol knows; others are the client's own and mean nothing here.
 void take_parameters(const Parameters& parameters, Inference& to);
 /// The place that parameters name, if they do.
-std::optional<Place> place_of(const Parameters& parameters, std::string_view called);
+std::optional<SharedSpan> place_of(const Parameters& parameters, std::string_view called);
 /// An integer that is not negative.
 int64_t size_of(const Parameter& parameter, std::string_view called);
 /// An input without its values.

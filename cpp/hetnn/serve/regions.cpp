@@ -67,7 +67,7 @@ struct Regions::Opened {
   Opened& operator=(const Opened&) = delete;
   ~Opened() { ::close(descriptor); }
 
-  off_t begin(const Place& place) const { return static_cast<off_t>(region.offset) + place.offset; }
+  off_t begin(const SharedSpan& place) const { return static_cast<off_t>(region.offset) + place.offset; }
   // Before memory is taken for what is not there, and so that a write makes no memory longer.
   void check_length(off_t end) const {
     if (status_of(descriptor, region.name).st_size < end) refuse_short(region);
@@ -115,7 +115,7 @@ std::vector<Region> Regions::status(const std::string& name) const {
 }
 
 // Under the lock.
-const Regions::Opened& Regions::at(const Place& place) const {
+const Regions::Opened& Regions::at(const SharedSpan& place) const {
   const auto found = std::ranges::find_if(opened_, [&](const auto& each) { return each->region.name == place.region; });
   if (found == opened_.end()) refuse_unknown(place.region);
   const Region& region = (*found)->region;
@@ -128,7 +128,7 @@ const Regions::Opened& Regions::at(const Place& place) const {
   return **found;
 }
 
-Bytes Regions::read(const Place& place) const {
+Bytes Regions::read(const SharedSpan& place) const {
   const std::shared_lock lock(mutex_);
   const Opened& opened = at(place);
   const off_t begin = opened.begin(place);
@@ -141,7 +141,7 @@ Bytes Regions::read(const Place& place) const {
   return {out, {out->data(), bytes}};
 }
 
-void Regions::write(const Place& place, std::span<const std::byte> values) const {
+void Regions::write(const SharedSpan& place, std::span<const std::byte> values) const {
   const auto bytes = static_cast<int64_t>(values.size());
   if (bytes > place.bytes) {
     throw InvalidModel(

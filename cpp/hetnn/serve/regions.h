@@ -40,9 +40,9 @@ class Regions {
   std::vector<Region> status(const std::string& name) const;
 
   /// A copy of the bytes at a place.
-  Bytes read(const Place& place) const;
+  Bytes read(const SharedSpan& place) const;
   /// Values no longer than the place.
-  void write(const Place& place, std::span<const std::byte> values) const;
+  void write(const SharedSpan& place, std::span<const std::byte> values) const;
 
   /// Gives the request the inputs that lie here.
   void read_inputs(Inference& request) const;
@@ -51,7 +51,7 @@ class Regions {
 
  private:
   struct Opened;
-  const Opened& at(const Place& place) const;
+  const Opened& at(const SharedSpan& place) const;
 
   mutable std::shared_mutex mutex_;
   std::vector<std::unique_ptr<const Opened>> opened_;

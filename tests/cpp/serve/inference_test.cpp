@@ -369,7 +369,7 @@ TEST(Write, AnswersInTheFormOfTheRequest) {
   EXPECT_EQ(joined(write_grpc(asked, "4", bind(asked, kNet), outputs)),
             field(1, "net") + field(2, "4") + field(3, "i\"d") +
                 field(5, field(1, "y") + field(2, "FP32") + field(3, "\1\2")) + field(6, raw<float>({0.1F, NAN})));
-  asked.outputs = {{"y", true, Place{"r", 1, 8}}};
+  asked.outputs = {{"y", true, SharedSpan{"r", 1, 8}}};
   written = write_http(asked, "4", bind(asked, kNet), outputs);
   EXPECT_FALSE(written.head_bytes);
   EXPECT_NE(joined(written).find(

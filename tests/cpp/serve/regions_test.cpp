@@ -184,19 +184,19 @@ TEST(Regions, RequestsReadTheirInputsAndGetTheirOutputsThere) {
   regions.add({"r", memory.key(), 0, sizeof values});
   Inference request;
   request.inputs.push_back(given("x", "FP32", {2}));
-  request.inputs[0].shared = Place{"r", 0, 8};
+  request.inputs[0].shared = SharedSpan{"r", 0, 8};
   regions.read_inputs(request);
   EXPECT_FALSE(request.inputs[0].shared);
   EXPECT_EQ(request.inputs[0].tensor.values<float>()[1], 2);
   Bound bound;
-  bound.outputs = {{1, {}, {"z", false, std::nullopt}}, {0, {}, {"y", false, Place{"r", 8, 8}}}};
+  bound.outputs = {{1, {}, {"z", false, std::nullopt}}, {0, {}, {"y", false, SharedSpan{"r", 8, 8}}}};
   regions.write_outputs(bound, {Tensor::of<float>({2}, std::vector<float>{5, 6}), Tensor::scalar(7.f)});
   float found[4];
   std::memcpy(found, memory.content().data(), sizeof found);
   EXPECT_EQ(found[0], 1);
   EXPECT_EQ(found[2], 5);
   EXPECT_EQ(found[3], 6);
-  request.inputs[0].shared = Place{"r", 0, 4};
+  request.inputs[0].shared = SharedSpan{"r", 0, 4};
   EXPECT_ERROR(regions.read_inputs(request), InvalidModel, "FP32[2] takes 8 bytes; got 4");
 }
 

@@ -324,6 +324,28 @@ def test_how_many_numbers_say_a_shape_or_a_place_follows_from_the_result() -> No
         agrees(put, x=x, i=where, u=f32(len(where), *([3, 2] if len(axes) == 3 else [2])))
 
 
+def test_open_sizes_meet_in_caches_regions_and_reductions() -> None:
+    ports: dict[str, Port] = {"x": (FLOAT, ["b", "t", "w"]), "u": (FLOAT, ["c", "s", "v"]), "i": (INT64, ["d"])}
+    put = helper.make_node("TensorScatter", ["x", "u", "i"], ["y"], axis=1)
+    x, u = f32(2, 5, 3), f32(2, 2, 3)
+    wanted = x.copy()
+    wanted[0, 1:3], wanted[1, 3:5] = u
+    model = model_of([put], ports, {"y": FLOAT}, opset=24)
+    np.testing.assert_array_equal(hetnn.compile(model)(x=x, u=u, i=np.array([1, 3])), wanted)
+    align = helper.make_node("RoiAlign", ["x", "r", "i"], ["y"], output_height=2, output_width=2)
+    known = model_of([align], {"x": (FLOAT, ["n", "c", "h", "w"]), "r": (FLOAT, ["k", "l"])}, {"y": FLOAT}, opset=16)
+    known.graph.initializer.append(helper.make_tensor("i", INT64, [2], [1, 0]))
+    agrees(known, x=f32(2, 3, 6, 5), r=np.array([[0, 0, 3, 3], [1, 1, 4, 2]], np.float32))
+    total = model_of(
+        [helper.make_node("ReduceSum", ["x", "i"], ["y"], keepdims=0)],
+        {"x": (FLOAT, ["a", "b", 2]), "i": (INT64, ["k"])},
+        {"y": FLOAT},
+    )
+    for axes in ([0], [1], [-1]):
+        agrees(declared(total, ["p", "q"]), x=f32(2, 3, 2), i=np.array(axes))
+    agrees(declared(total, ["p"]), x=f32(2, 3, 2), i=np.array([0, 2]))
+
+
 def test_a_rank_that_nothing_says_is_refused_with_what_would() -> None:
     ports: dict[str, Port] = {"x": (FLOAT, ["a", "b"]), "s": (INT64, ["r"])}
     for op in ("Reshape", "Expand", "Squeeze", "Unsqueeze"):

@@ -322,6 +322,25 @@ def test_what_targets_prints_is_a_target_file(capsys: pytest.CaptureFixture[str]
     assert hetnn.plan(CONV, path).report("dict")["target"] == "cpu+systolic-8x8"
 
 
+def test_devices_of_no_name_are_called_as_their_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["targets", "relu-only", "--json"]) == 0
+    target = json.loads(capsys.readouterr().out)
+    for part in (target, *target["devices"]):
+        del part["name"]
+    (tmp_path / "t.json").write_text(json.dumps(target))
+    hetnn.compile(RELU, tmp_path / "t.json").save(tmp_path / "m.hetnn")
+    x = np.array([-1, 0, 2, -3], np.float32)
+    assert hetnn.load(tmp_path / "m.hetnn")(x).tolist() == [0, 0, 2, 0]
+
+
+def test_a_subgraph_of_an_npu_may_be_of_many_instructions() -> None:
+    """Their text is longer than a mebibyte."""
+    count = 13_000
+    lines = "".join(f"  %x{k + 1} = {'relu' if k % 2 else 'neg'}(%x{k}) : f32[1,8]\n" for k in range(count))
+    exe = hetnn.compile(HEAD + f"(%x0: f32[1,8]) -> (%x{count}) {{\n{lines}}}\n", "relu-only")
+    assert exe(np.full((1, 8), -2, np.float32)).tolist() == [[0] * 8]
+
+
 def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
     path = tmp_path / "c++ +é" / "my+npu.json"
     path.parent.mkdir()

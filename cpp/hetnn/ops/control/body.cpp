@@ -138,12 +138,12 @@ Attr attr_of(const Line& line, const AttrDef& def, std::string_view source) {
   line.fail(text("the attribute '", def.name, "' holds a tensor, which must be an input"));
 }
 
-Body::Step step_of(Line line, const OpDef& op) {
+Body::Node step_of(Line line, const OpDef& op) {
   const size_t open = line.rest.find('{');
   if (open == std::string_view::npos || line.rest.back() != '}') line.fail("a call must end with its attributes in {}");
   const std::string_view attrs = line.rest.substr(open + 1, line.rest.size() - open - 2);
   line.rest = line.rest.substr(0, open);
-  Body::Step out{&op, {}, {}};
+  Body::Node out{&op, {}, {}};
   for (std::string_view word = line.word(); !word.empty(); word = line.word()) {
     out.inputs.push_back(number_of(line, word));
   }
@@ -157,7 +157,7 @@ Body::Step step_of(Line line, const OpDef& op) {
 }
 
 // The call of a step on values of these types.
-Call call_of(const Call& call, const Body::Step& step, const std::deque<Type>& types) {
+Call call_of(const Call& call, const Body::Node& step, const std::deque<Type>& types) {
   Call out{step.op, {}, {}, step.attrs, call.name, call.loc};
   for (const int64_t k : step.inputs) {
     if (k >= static_cast<int64_t>(types.size())) fail(call, "", text("its body: there is no value ", k, " yet."));
@@ -242,7 +242,7 @@ std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Ty
 
 std::vector<Type> infer_body(const Call& call, const Body& body, std::span<const Type> inputs) {
   std::deque<Type> types(inputs.begin(), inputs.end());
-  for (const Body::Step& step : body.steps) {
+  for (const Body::Node& step : body.steps) {
     std::vector<Type> made = infer_types(call_of(call, step, types));
     types.insert(types.end(), made.begin(), made.end());
   }
@@ -298,7 +298,7 @@ class Meanings final : public RunningBody {
   static Type type_of(const View& view) { return {view.dtype, {view.shape.begin(), view.shape.end()}}; }
 
   const BoundCall& ready(size_t step, const std::deque<Type>& types, const Bindings& sizes) {
-    const Body::Step& wanted = body_.steps[step];
+    const Body::Node& wanted = body_.steps[step];
     Ready& out = ready_[step];
     std::vector<std::optional<Type>> now;
     for (const int64_t k : wanted.inputs) {

@@ -22,13 +22,13 @@
 namespace hetnn::ops {
 
 struct Body {
-  struct Step {
+  struct Node {
     const OpDef* op = nullptr;
     std::vector<int64_t> inputs;  // -1: absent
     Attrs attrs;
   };
   std::map<int64_t, std::vector<std::string>> taken;  // names of the sizes of inputs
-  std::vector<Step> steps;
+  std::vector<Node> steps;
   std::vector<int64_t> outputs;
 };
 

@@ -11,7 +11,7 @@ namespace hetnn::ops {
 namespace {
 
 using Set = TextPattern::Set;
-using Step = TextPattern::Step;
+using Action = TextPattern::Action;
 
 constexpr size_t kMostSteps = 5000, kMostRepeats = 1000;
 constexpr int kDeepest = 100;
@@ -36,7 +36,7 @@ class Reader {
     }
     Code out = either(0);
     if (!rest_.empty()) throw InvalidModel("a ')' closes nothing");
-    out.push_back({Step::done});
+    out.push_back({Action::done});
     return out;
   }
 
@@ -51,8 +51,8 @@ class Reader {
     const size_t base = to.size();
     if (base + part.size() > kMostSteps) throw InvalidModel(text("it takes more than ", kMostSteps, " steps"));
     for (TextPattern::Instruction each : part) {
-      if (each.step == Step::fork || each.step == Step::jump) each.a += base;
-      if (each.step == Step::fork) each.b += base;
+      if (each.action == Action::fork || each.action == Action::jump) each.a += base;
+      if (each.action == Action::fork) each.b += base;
       to.push_back(each);
     }
   }
@@ -62,9 +62,9 @@ class Reader {
     Code out = row(depth);
     while (take('|')) {
       const Code other = row(depth);
-      Code both = {{Step::fork, 1, out.size() + 2}};
+      Code both = {{Action::fork, 1, out.size() + 2}};
       append(both, out);
-      both.push_back({Step::jump, out.size() + 2 + other.size()});
+      both.push_back({Action::jump, out.size() + 2 + other.size()});
       append(both, other);
       out = std::move(both);
     }
@@ -98,14 +98,14 @@ class Reader {
     Code out;
     for (size_t k = 0; k < least; ++k) append(out, one);
     if (most == SIZE_MAX) {
-      Code loop = {{Step::fork, 1, one.size() + 2}};
+      Code loop = {{Action::fork, 1, one.size() + 2}};
       append(loop, one);
-      loop.push_back({Step::jump, 0});
+      loop.push_back({Action::jump, 0});
       append(out, loop);
       return out;
     }
     for (size_t k = least; k < most; ++k) {
-      Code maybe = {{Step::fork, 1, one.size() + 1}};
+      Code maybe = {{Action::fork, 1, one.size() + 1}};
       append(maybe, one);
       append(out, maybe);
     }
@@ -141,7 +141,7 @@ class Reader {
 
   Code one_of(Set set) {
     sets_.push_back(std::move(set));
-    return {{Step::take, sets_.size() - 1}};
+    return {{Action::take, sets_.size() - 1}};
   }
 
   Code atom(int depth) {
@@ -158,8 +158,8 @@ class Reader {
       return out;
     }
     if (take('[')) return one_of(set());
-    if (take('^')) return {{Step::begin}};
-    if (take('$')) return {{Step::end}};
+    if (take('^')) return {{Action::begin}};
+    if (take('$')) return {{Action::end}};
     if (take('.')) return one_of(dot_takes_all_ ? Set{{}, true} : Set{{{'\n', '\n'}}, true});
     if (take('\\')) return escaped();
     if (rest_.front() == '*' || rest_.front() == '+' || rest_.front() == '?')
@@ -169,10 +169,10 @@ class Reader {
   }
 
   Code escaped() {
-    if (take('b')) return {{Step::edge}};
-    if (take('B')) return {{Step::no_edge}};
-    if (take('A')) return {{Step::begin}};
-    if (take('z')) return {{Step::end}};
+    if (take('b')) return {{Action::edge}};
+    if (take('B')) return {{Action::no_edge}};
+    if (take('A')) return {{Action::begin}};
+    if (take('z')) return {{Action::end}};
     Set out;
     if (!named(out)) {
       const char32_t character = literal();
@@ -280,23 +280,23 @@ class Waiting {
       const auto next_if = [&](bool holds) {
         if (holds) todo_.push_back(at + 1);
       };
-      switch (each.step) {
-        case Step::fork:
+      switch (each.action) {
+        case Action::fork:
           todo_.push_back(each.b);
           [[fallthrough]];
-        case Step::jump:
+        case Action::jump:
           todo_.push_back(each.a);
           break;
-        case Step::begin:
+        case Action::begin:
           next_if(begin);
           break;
-        case Step::end:
+        case Action::end:
           next_if(end);
           break;
-        case Step::edge:
+        case Action::edge:
           next_if(edge);
           break;
-        case Step::no_edge:
+        case Action::no_edge:
           next_if(!edge);
           break;
         default:
@@ -337,7 +337,7 @@ void TextPattern::walk(std::string_view text, size_t at, See&& see) const {
   Waiting now(program_.size()), next(program_.size());
   const auto follow = [](std::string_view rest) { return is_word(next_character(rest)); };
   const auto done = [&] {
-    return std::ranges::any_of(now.found, [&](size_t k) { return program_[k].step == Step::done; });
+    return std::ranges::any_of(now.found, [&](size_t k) { return program_[k].action == Action::done; });
   };
   std::string_view rest = text.substr(at);
   bool before = at > 0 && is_word(static_cast<unsigned char>(text[at - 1]));
@@ -347,7 +347,7 @@ void TextPattern::walk(std::string_view text, size_t at, See&& see) const {
     const char32_t character = next_character(rest);
     before = is_word(character);
     for (const size_t k : now.found) {
-      if (program_[k].step == Step::take && takes(sets_[program_[k].a], character))
+      if (program_[k].action == Action::take && takes(sets_[program_[k].a], character))
         next.add(program_, k + 1, false, rest.empty(), before != follow(rest));
     }
     std::swap(now, next);

@@ -19,9 +19,9 @@ class TextPattern {
   struct Range {
     char32_t first, last;
   };
-  enum class Step : uint8_t { take, fork, jump, begin, end, edge, no_edge, done };
+  enum class Action : uint8_t { take, fork, jump, begin, end, edge, no_edge, done };
   struct Instruction {
-    Step step = Step::done;
+    Action action = Action::done;
     size_t a = 0, b = 0;  // where to go: fork to both, jump to a; take: the set
   };
   struct Set {

@@ -16,7 +16,7 @@ class Maker(Protocol):
         """The first output of a node."""
 
 
-class Place(Maker, Protocol):
+class SizeMaker(Maker, Protocol):
     """What is needed of the call in which sizes meet."""
 
     @property
@@ -27,7 +27,7 @@ class Place(Maker, Protocol):
         """Whether a symbol is one that the model speaks of."""
 
 
-def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
+def met(call: SizeMaker, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
     """The values, sizes that meet in an axis made the same, in all axes but those `apart`.
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
@@ -51,7 +51,7 @@ def met(call: Place, values: Sequence[Any], *, broadcast: bool = False, apart: C
     return [_as(call, value, shape, repeats=broadcast) for value, shape in zip(values, shapes, strict=True)]
 
 
-def met_inside(call: Place, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
+def met_inside(call: SizeMaker, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
     """Two stacks of matrices, the sizes that their product sums over made the same; `turned`: the second's last."""
     shape, summed = list(b.shape), -1 if turned else -2
     one = _one_of(call, {a.shape[-1], shape[summed]})
@@ -72,7 +72,7 @@ def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
     return _as(call, value, own)
 
 
-def met_by_shape(call: Place, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
+def met_by_shape(call: SizeMaker, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
     """A value and a shape that broadcast with each other, sizes that meet made the same. Each run checks both."""
     own, wanted = list(value.shape), list(shape)
     asked: dict[str, Size] = {}
@@ -95,14 +95,14 @@ def _as(call: Maker, value: Any, shape: list[Size], repeats: bool = False) -> An
     return call.create("match_shape", [value], shape=shape, repeats=repeats)
 
 
-def _one_of(call: Place, sizes: set[Size]) -> Size | None:
+def _one_of(call: SizeMaker, sizes: set[Size]) -> Size | None:
     """As what different sizes are taken; None where they are one, or cannot be equal."""
     if len(sizes) < 2 or sum(isinstance(size, int) for size in sizes) > 1:
         return None
     return min(sizes, key=lambda size: _rank(call, size))
 
 
-def _broadcast(call: Place, sizes: set[Size]) -> Size | None:
+def _broadcast(call: SizeMaker, sizes: set[Size]) -> Size | None:
     """As _one_of, where any of the sizes may be 1: the others' then, of independent symbols the greatest or nothing.
 
     Sizes that are computed from the same symbols are meant to be equal; no known size is 1.
@@ -120,7 +120,7 @@ def _broadcast(call: Place, sizes: set[Size]) -> Size | None:
     return found
 
 
-def _stretched(call: Place, own: Size, wanted: Size) -> Size | None:
+def _stretched(call: SizeMaker, own: Size, wanted: Size) -> Size | None:
     """The size that is wanted, or where a run wants 1 the own one."""
     one = _one_of(call, {own, wanted})
     if one is None or isinstance(own, int) or isinstance(wanted, int) or _symbols(own) == _symbols(wanted):
@@ -136,7 +136,7 @@ def _symbols(size: Size) -> frozenset[str]:
     return frozenset() if isinstance(size, int) else frozenset(size.symbols)
 
 
-def _rank(call: Place, size: Size) -> tuple[bool, int, int, str]:
+def _rank(call: SizeMaker, size: Size) -> tuple[bool, int, int, str]:
     """Smaller is what others are taken as."""
     if isinstance(size, int):
         return False, 0, 0, ""

@@ -29,8 +29,8 @@ from hetnn.importers.tflite.integers import (
     signed,
 )
 from hetnn.importers.tflite.model import Array, Model, Operator, Subgraph, Tensor, read_model
-from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, Place
-from hetnn.importers.tflite.rules.call import Step
+from hetnn.importers.tflite.rules import INTEGERS, TFLITE, Call, NodeMaker
+from hetnn.importers.tflite.rules.call import LoopStep
 from hetnn.importers.tflite.rules.sizes import is_open, of_sizes, settled
 from hetnn.importers.tflite.states import States
 
@@ -122,7 +122,7 @@ class _Importer:
     def _give(self, held: Held, tensor: Tensor, wanted: str, plain: bool = False) -> str:
         """Adds an output; its name."""
         name = self._name(wanted)
-        self._builder.output(file_form(Place(self, name), self.laid(held, False, name), tensor, plain), name)
+        self._builder.output(file_form(NodeMaker(self, name), self.laid(held, False, name), tensor, plain), name)
         return name
 
     # Inputs, constants, names
@@ -143,7 +143,7 @@ class _Importer:
             for axis, sizes in enumerate(zip(tensor.shape, tensor.signature, strict=True))
         ]
         value = self._builder.add_input(name, tensor.dtype, shape)
-        return name, Held(tensor.quant, None, {False: graph_form(Place(self, name), value, tensor)})
+        return name, Held(tensor.quant, None, {False: graph_form(NodeMaker(self, name), value, tensor)})
 
     def _size(self, name: str, axis: int, stated: int, signed: int) -> Size:
         """The size of an input's axis: what the file states, a symbol, or what it is fixed to."""
@@ -206,7 +206,7 @@ class _Importer:
 
     def _of_sizes(self, array: Array, name: str) -> Any:
         """Integers that depend on sizes as a value."""
-        place = Place(self, name)
+        place = NodeMaker(self, name)
         parts = [place.reshape(place.whole(size), [1]) for size in array.reshape(-1).tolist()]
         return place.reshape(place.cast(place.joined(parts, 0), "i32"), list(array.shape))
 
@@ -363,11 +363,11 @@ class _Importer:
         self._builder.add_symbol(name, 0, most, likely_size(0, most))
         return Dim.symbol(name)
 
-    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]:
+    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: LoopStep) -> list[Held]:
         """What `step` makes of a state as long as a condition holds: `going` at first, then what it gives itself."""
         if self._bodies:
             raise Unsupported("a loop as long as values say in another one")
-        place = Place(self, tensors[0].name)
+        place = NodeMaker(self, tensors[0].name)
 
         def plain(held: Held, tensor: Tensor) -> Any:
             return file_form(place, self.laid(held, False, place.label), tensor, plain=True)

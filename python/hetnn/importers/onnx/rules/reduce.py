@@ -14,7 +14,7 @@ from hetnn.errors import Unsupported
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.sizes import product
 from hetnn.importers.onnx.rules.call import Call, is_float, rule
-from hetnn.importers.onnx.rules.late import is_late_number, late, length_of
+from hetnn.importers.onnx.rules.late import axes_count, is_late_number, late
 
 _Reduce = Callable[[str, Any], Any]
 
@@ -60,7 +60,7 @@ def _reduce(call: Call, meaning: Callable[[_Reduce, Any], Any]) -> Any:
     if is_late_number(call, 1):
         rank = len(x.shape)
         if not keep:  # else any number of axes leaves as many
-            count = length_of(call, 1, "axes")
+            count = axes_count(call, 1, rank, -1)
             rank = rank if noop and not count else max(rank - count, 0) if count else 0
         told: dict[str, Any] = {"keepdim": keep, "none_if_empty": noop}
 

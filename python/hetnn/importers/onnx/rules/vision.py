@@ -43,9 +43,10 @@ def _grid_sample(call: Call) -> Any:
 def _roi_align(call: Call) -> Any:
     aligned = call.version >= 16 and call.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     x, regions, images = call.values()
+    regions = met_as(call, regions, [*images.shape[:1], 4])
     return call.create(
         "roi_align",
-        [x, met_as(call, regions, [None, 4]), met_as(call, images, list(regions.shape[:1]))],
+        [x, regions, met_as(call, images, regions.shape[:1])],
         output_size=[int(call.attr("output_height")), int(call.attr("output_width"))],
         spatial_scale=float(call.attr("spatial_scale")),
         sampling_ratio=int(call.attr("sampling_ratio")),
@@ -57,9 +58,13 @@ def _roi_align(call: Call) -> Any:
 @rule("TensorScatter")
 def _tensor_scatter(call: Call) -> Any:
     circular = call.attr("mode", "linear") == "circular"
-    axis = call.axis(int(call.attr("axis")), len(call[0].shape))
-    update = met_as(call, call[1], [None if k == axis else size for k, size in enumerate(call[0].shape)])
-    return call.create("tensor_scatter", [call[0], update, call.optional(2)], axis=axis, circular=circular)
+    cache, places = call[0], call.optional(2)
+    if places is not None and len(places.shape) == 1:
+        cache = met_as(call, cache, [places.shape[0], *[None] * (len(cache.shape) - 1)])
+        places = met_as(call, places, cache.shape[:1])
+    axis = call.axis(int(call.attr("axis")), len(cache.shape))
+    update = met_as(call, call[1], [None if k == axis else size for k, size in enumerate(cache.shape)])
+    return call.create("tensor_scatter", [cache, update, places], axis=axis, circular=circular)
 
 
 @rule("Col2Im")

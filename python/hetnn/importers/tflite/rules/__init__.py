@@ -17,13 +17,13 @@ from hetnn.importers.tflite.rules import (
     shape,
     softmax,
 )
-from hetnn.importers.tflite.rules.call import INTEGERS, TFLITE, Call, Place
+from hetnn.importers.tflite.rules.call import INTEGERS, TFLITE, Call, NodeMaker
 
 __all__ = [
     "INTEGERS",
     "TFLITE",
     "Call",
-    "Place",
+    "NodeMaker",
     "control",
     "conv",
     "elementwise",

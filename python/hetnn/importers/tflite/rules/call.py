@@ -58,7 +58,7 @@ def at_one_scale(call: Call) -> bool:
 
 
 # A round of a loop: whether there is another one behind it, and what it makes of the state.
-Step = Callable[[list[Held]], tuple[Any, list[Held]]]
+LoopStep = Callable[[list[Held]], tuple[Any, list[Held]]]
 
 
 class Importer(Protocol):
@@ -103,11 +103,11 @@ class Importer(Protocol):
     def write_tensor(self, place: int, held: Held) -> None:
         """Replaces what the tensor of that number holds."""
 
-    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: Step) -> list[Held]:
+    def loop(self, state: Sequence[Held], tensors: Sequence[Tensor], going: Any, step: LoopStep) -> list[Held]:
         """What is carried behind the last round of a loop that goes on as long as `going` says."""
 
 
-class Place(Building):
+class NodeMaker(Building):
     """Where nodes are made, under the name of a tensor."""
 
     def __init__(self, importer: Importer, label: str) -> None:
@@ -123,7 +123,7 @@ class Place(Building):
         return self.importer.constant(self.array(value, dtype))
 
 
-class Call(Place):
+class Call(NodeMaker):
     """One operator: inputs in order, None where one is absent, and options by the schema's names."""
 
     def __init__(

@@ -14,7 +14,7 @@ from hetnn.importers.onnx.rules.contrib.pieces import places
 
 
 @dataclass(frozen=True)
-class Step:
+class CacheRows:
     """Where the rows of this run stand behind those before: all i64 that broadcast to [batch, heads, rows, keys]."""
 
     is_first: Any  # whether nothing was before
@@ -23,20 +23,20 @@ class Step:
     keys: Size  # the longest sequence's
 
 
-def step_of(call: Call, ends: Any, keys: Size, rows: Size, counted: Any = None) -> Step:
+def step_of(call: Call, ends: Any, keys: Size, rows: Size, counted: Any = None) -> CacheRows:
     """`ends`: rows of each sequence with those of this run; `counted`: how many of its rows count, if not all."""
     shape = [ends.shape[0], 1, 1, 1]
     ends = call.reshape(call.cast(ends, "i64"), shape)
     if counted is not None:
         before = call.create("sub", [ends, call.reshape(call.cast(counted, "i64"), shape)])
-        return Step(call.constant(False, "bool"), before, ends, keys)
+        return CacheRows(call.constant(False, "bool"), before, ends, keys)
     new = call.reshape(call.whole(rows), [])
     is_first = call.create("eq", [new, call.reshape(call.whole(keys), [])])
     before = call.create("where", [is_first, call.constant(0, "i64"), call.create("sub", [ends, new])])
-    return Step(is_first, before, ends, keys)
+    return CacheRows(is_first, before, ends, keys)
 
 
-def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
+def cached(call: Call, past: Any, new: Any, step: CacheRows) -> Any:
     """The cache after this run: rows before, rows of this run, then zeros."""
     batch, heads, rows, size = new.shape
     if past is None:
@@ -52,7 +52,7 @@ def cached(call: Call, past: Any, new: Any, step: Step) -> Any:
     return put(call, call.create("where", [was, past, call.like(0, past)]), new, step)
 
 
-def put(call: Call, cache: Any, new: Any, step: Step) -> Any:
+def put(call: Call, cache: Any, new: Any, step: CacheRows) -> Any:
     """The rows of this run behind those before."""
     at = call.broadcast_to(call.reshape(step.before, [step.before.shape[0]]), [new.shape[0]])
     return call.create("tensor_scatter", [cache, new, at], axis=2)
@@ -113,7 +113,7 @@ class Window:
     """
 
     call: Call
-    step: Step
+    step: CacheRows
     room: Size  # rows that it has
     window: int  # rows that are attended to
     rows: Size  # of this run

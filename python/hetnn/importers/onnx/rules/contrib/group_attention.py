@@ -19,13 +19,13 @@ from hetnn.importers.onnx.rules.contrib.attention import (
     scores,
     weighed,
 )
-from hetnn.importers.onnx.rules.contrib.cache import Step, Window, cached, coding, put, step_of
+from hetnn.importers.onnx.rules.contrib.cache import CacheRows, Window, cached, coding, put, step_of
 from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
 from hetnn.importers.onnx.rules.contrib.rotary import of_places, rotated
 from hetnn.importers.onnx.rules.declare import FLOAT, INT, SOME_INT, contrib
 
 
-def _positions(call: Call, given: Any, step: Step, batch: Size, rows: Size) -> Any:
+def _positions(call: Call, given: Any, step: CacheRows, batch: Size, rows: Size) -> Any:
     """The places of rows, [batch, rows]. Where nothing was before, only the first number that is given counts."""
     first = call.reshape(step.before, [step.before.shape[0], 1])
     counted = call.broadcast_to(places(call, rows, 2, 1, first), [batch, rows])
@@ -139,7 +139,7 @@ def _eps(call: Call, index: int) -> float:
     return float(call.attr("qk_norm_epsilon") if own is None else own)
 
 
-def _kept(call: Call, step: Step, rows: Size, at: Any, there: Any) -> Any:
+def _kept(call: Call, step: CacheRows, rows: Size, at: Any, there: Any) -> Any:
     """Which keys each query attends to; where each key stands, and whether it is one."""
     own = places(call, rows, 4, 2, step.before)
     kept = [there]
@@ -219,7 +219,7 @@ def _sparse_attention(call: Call) -> list[Any]:
     return [joined_heads(call, y), *present]
 
 
-def _in_blocks(call: Call, step: Step, batch: Size, rows: Size, heads: int) -> Any:
+def _in_blocks(call: Call, step: CacheRows, batch: Size, rows: Size, heads: int) -> Any:
     """Whether a head's layout has the block of a query and a key; heads take the layouts in turn."""
     starts, columns = call.known(5), call.known(6)
     if starts is None or columns is None:

@@ -1,11 +1,11 @@
 """Labels of networks that onnxruntime's static quantizer wrote: hetnn's beside ONNX Runtime's and those in float.
 
     python benchmarks/labels.py [--nets resnet18,mobilenet_v2,minilm] [--inputs 500] [--simulated 20]
-                                [--rounding double] [--json FILE]
+                                [--rounding double] [--batches 200] [--json FILE]
 
-`resnet18`, `mobilenet_v2`: trained here, for a minute, on images [3,64,64] of digits; `minilm`: the published weights,
-and sentences of Python's manual whose label is the nearest of eight chapters' mean embeddings. Activations are u8,
-weights i8, scales from 32 other inputs. hetnn compiles the file for the CPU, which runs all inputs, and for
+`resnet18`, `mobilenet_v2`: trained here, on so many batches of 32 images [3,64,64] of digits; `minilm`: the published
+weights, and sentences of Python's manual whose label is the nearest of eight chapters' mean embeddings. Activations are
+u8, weights i8, scales from 32 other inputs. hetnn compiles the file for the CPU, which runs all inputs, and for
 `cpu+relu-rows`, an integer NPU that rounds as its data sheet says or as named, whose simulator runs the first of them.
 A row a network: labels equal by pairs, signal over noise against float in dB, the NPU's share of MACs and its
 subgraphs. Inputs whose labels differ from ONNX Runtime's stand below, with how far its two largest logits are apart,
@@ -39,10 +39,10 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests/python", "tests/python/
 Array = NDArray[Any]
 Sample = list[Array]
 NPU = "relu-rows"
-SAMPLES, BATCHES = 32, 80
+SAMPLES = 32
 
 
-def images(name: str, count: int) -> tuple[torch.nn.Module, list[Sample]]:
+def images(name: str, count: int, batches: int) -> tuple[torch.nn.Module, list[Sample]]:
     """A classifier of digits, trained on so many batches, and samples and images for it."""
     import trained
 
@@ -55,7 +55,7 @@ def images(name: str, count: int) -> tuple[torch.nn.Module, list[Sample]]:
     module, _ = nets.vision(name, num_classes=10)
     optimizer = torch.optim.Adam(module.parameters(), 1e-3)
     module.train()
-    for seed in range(BATCHES):
+    for seed in range(batches):
         rows, labels = seen(32, 100 + seed)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(module(rows), labels).backward()
@@ -98,7 +98,7 @@ def sentences(count: int) -> tuple[list[str], Array]:
     from pydoc_data.topics import topics
 
     def of(chapter: str) -> list[str]:
-        found = re.findall(r"(?<=[.] )[A-Z][a-z]+ [a-zA-Z ,'-]{40,140}[.]", " ".join(topics[chapter].split()))
+        found = re.findall(r"(?<=[.] )[A-Z][^.:*|\[\]]{40,200}[.]", " ".join(topics[chapter].split()))
         return list(dict.fromkeys(found))
 
     chapters = sorted(map(of, topics), key=len)[-8:]
@@ -110,7 +110,7 @@ def sentences(count: int) -> tuple[list[str], Array]:
     return list(texts)[:count], np.array(list(texts.values()))[:count]
 
 
-def minilm(_: str, count: int) -> tuple[torch.nn.Module, list[Sample]]:
+def minilm(_: str, count: int, __: int) -> tuple[torch.nn.Module, list[Sample]]:
     from models import nets
 
     tokens, chapters = 32, 8
@@ -123,7 +123,7 @@ def minilm(_: str, count: int) -> tuple[torch.nn.Module, list[Sample]]:
     return module, [[ids[k : k + 1].numpy(), mask[k : k + 1].numpy()] for k in range(len(texts))]
 
 
-NETS: dict[str, Callable[[str, int], tuple[torch.nn.Module, list[Sample]]]] = {
+NETS: dict[str, Callable[[str, int, int], tuple[torch.nn.Module, list[Sample]]]] = {
     "resnet18": images,
     "mobilenet_v2": images,
     "minilm": minilm,
@@ -150,8 +150,8 @@ def target_of(rounding: str | None) -> Any:
     return {"name": f"cpu+{NPU}", "devices": devices}
 
 
-def measure(net: str, inputs: int, simulated: int, threads: int, target: Any) -> dict[str, Any]:
-    module, every = NETS[net](net, inputs)
+def measure(net: str, inputs: int, simulated: int, threads: int, target: Any, batches: int) -> dict[str, Any]:
+    module, every = NETS[net](net, inputs, batches)
     samples, rest = every[:SAMPLES], every[SAMPLES:]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -206,13 +206,14 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=500)
     parser.add_argument("--simulated", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--rounding", choices=["double", "single", "half_even_fp32"])
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
     for net in args.nets.split(","):
-        row = measure(net, args.inputs, args.simulated, args.threads, target_of(args.rounding))
+        row = measure(net, args.inputs, args.simulated, args.threads, target_of(args.rounding), args.batches)
         rows.append(row)
         equal = "  ".join(f"{pair} {count}" for pair, count in row["equal"].items())
         print(f"{net}: labels equal of {row['inputs']}, in {row['classes']} classes: {equal}")

@@ -73,7 +73,8 @@ py::list commands_of(const runtime::RunTimes& times) {
   for (const auto& row : times.commands) {
     rows.append(py::dict(py::arg("node") = row.node, py::arg("kernel") = row.kernel, py::arg("start_us") = row.start_us,
                          py::arg("wall_us") = row.wall_us, py::arg("thread_us") = row.thread_us,
-                         py::arg("macs") = row.macs, py::arg("flops") = row.flops, py::arg("bytes") = row.bytes));
+                         py::arg("macs") = row.macs, py::arg("flops") = row.flops, py::arg("bytes") = row.bytes,
+                         py::arg("refusals") = row.refusals));
   }
   return rows;
 }

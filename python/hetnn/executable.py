@@ -330,7 +330,8 @@ class Executable:
     def profile(self, *inputs: Any) -> list[dict[str, Any]]:
         """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us; thread_us, the microseconds that
         each thread computed (the rest of wall_us it waited for others); macs, flops and bytes, what the operator does
-        without the steps behind it; gflops and gbytes_s, those over wall_us.
+        without the steps behind it; gflops and gbytes_s, those over wall_us; refusals, of what runs by its operator's
+        meaning a sentence for each kernel that does not serve it.
         """
         times = self._of_thread.times
         self._engine.run(_as_arrays(inputs, self._called), None, times, True)

@@ -12,8 +12,9 @@ struct CommandTime {
   std::string kernel;
   double start_us = 0;  // after the visit's start
   double wall_us = 0;
-  std::vector<double> thread_us = {};     // that each thread computed; the rest of wall_us it waited for others
-  double macs = 0, flops = 0, bytes = 0;  // what the operator does, and its operands and results hold
+  std::vector<double> thread_us = {};      // that each thread computed; the rest of wall_us it waited for others
+  double macs = 0, flops = 0, bytes = 0;   // what the operator does, and its operands and results hold
+  std::vector<std::string> refusals = {};  // of what runs by its meaning: why no kernel serves it
 };
 
 /// When a subprogram ran, in us after the run's start. Of one that loops repeat: the first start, the last finish, and

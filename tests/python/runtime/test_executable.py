@@ -261,6 +261,21 @@ def test_a_profile_says_what_a_kernel_reaches() -> None:
     assert len(row["thread_us"]) == hetnn.machine.usable_threads(2)
 
 
+def test_a_profile_says_why_a_kernel_does_not_serve() -> None:
+    graph = """graph @g {stage = imported} (%x: f64[4], %a: f32[2,3], %w: f32[5,3]) -> (%y, %z, %r) {
+      %y = relu(%x) : f64[4]
+      %z = linear(%a, %w) : f32[2,5]
+      %r = relu(%a) : f32[2,3]
+    }
+    """
+    executable = hetnn.compile(graph, "cpu")
+    rows = executable.profile(np.zeros(4), np.zeros((2, 3), np.float32), np.zeros((5, 3), np.float32))
+    refusals = {row["kernel"]: row["refusals"] for row in rows}
+    assert refusals["meaning of relu"] == ["unary takes f32; input 0 is f64."]
+    assert refusals["meaning of linear"][0] == "linear takes constants as weight."
+    assert refusals["unary"] == []
+
+
 def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:
     path = tmp_path / "net.hetnn"
     executable.save(path)

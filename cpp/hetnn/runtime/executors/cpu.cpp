@@ -12,6 +12,7 @@
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/narrowed.h"
+#include "hetnn/kernels/query/refusals.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
@@ -381,6 +382,15 @@ CommandTime CpuVisit::time_of(size_t index, Clock::time_point visit, Clock::time
   // Sizes that values say are not known here.
   if (work.macs.is_static()) time.macs = static_cast<double>(work.macs.value());
   if (work.flops.is_static()) time.flops = static_cast<double>(work.flops.value());
+  if (!command.kernel && !command.body) {
+    const auto views = [&](const std::vector<int32_t>& ids) {
+      std::vector<kernels::TensorView> out;
+      for (const int32_t id : ids)
+        if (id >= 0) out.push_back(bound_.buffer(id).view);
+      return out;
+    };
+    time.refusals = kernels::refusals_of(call, views(command.command.inputs), views(command.command.outputs));
+  }
   for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
     for (const int32_t id : *ids) time.bytes += id < 0 ? 0 : static_cast<double>(bound_.buffer(id).size_bytes);
   }

@@ -8,7 +8,7 @@
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
-#include "hetnn/kernels/vector_math-inl.h"
+#include "hetnn/kernels/vector_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
@@ -70,7 +70,8 @@ HWY_INLINE void MapRows2(const Block& block, F f) {
   }
 }
 
-// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h.
+// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h and
+// vector_functions-inl.h.
 namespace formula {
 using hn::Abs;
 using hn::Add;

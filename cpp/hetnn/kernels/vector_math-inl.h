@@ -195,15 +195,6 @@ HWY_INLINE VF RoundToEven(VF x) {
 HWY_INLINE VF RoundToZero(VF x) {
   return EachLane([](float v) HWY_ATTR { return std::trunc(v); }, x);
 }
-HWY_INLINE VF Pow(VF x, VF y) {
-  return EachLane([](float a, float b) HWY_ATTR { return std::pow(a, b); }, x, y);
-}
-HWY_INLINE VF Fmod(VF x, VF y) {
-  return EachLane([](float a, float b) HWY_ATTR { return std::fmod(a, b); }, x, y);
-}
-HWY_INLINE VF Remainder(VF x, VF y) {
-  return EachLane([](float a, float b) HWY_ATTR { return ops::vocabulary::Remainder(a, b); }, x, y);
-}
 HWY_INLINE VF FloorDivide(VF x, VF y) {
   return EachLane([](float a, float b) HWY_ATTR { return ops::vocabulary::FloorDivide(a, b); }, x, y);
 }

@@ -1,5 +1,5 @@
 // The vocabulary of formulas.inc for one value: reals by the C library, integers of any width wrapping on overflow.
-// Names are those of the vector form, kernels/vector_math-inl.h.
+// Names are those of the vector forms, kernels/vector_math-inl.h and vector_functions-inl.h.
 // NOLINTBEGIN(readability-identifier-naming)
 #pragma once
 
@@ -38,7 +38,24 @@ template <typename V> V ExpSaturated(V x) { return std::exp(x); }
 template <typename V> V Expm1(V x) { return std::expm1(x); }
 template <typename V> V Tanh(V x) { return std::tanh(x); }
 template <typename V> V Erf(V x) { return std::erf(x); }
-template <typename F, typename... V> auto EachLane(F f, V... x) { return f(x...); }
+template <typename V> V Erfc(V x) { return std::erfc(x); }
+template <typename V> V Log(V x) { return std::log(x); }
+template <typename V> V Log2(V x) { return std::log2(x); }
+template <typename V> V Log10(V x) { return std::log10(x); }
+template <typename V> V Log1p(V x) { return std::log1p(x); }
+template <typename V> V Exp2(V x) { return std::exp2(x); }
+template <typename V> V Sin(V x) { return std::sin(x); }
+template <typename V> V Cos(V x) { return std::cos(x); }
+template <typename V> V Tan(V x) { return std::tan(x); }
+template <typename V> V Asin(V x) { return std::asin(x); }
+template <typename V> V Acos(V x) { return std::acos(x); }
+template <typename V> V Atan(V x) { return std::atan(x); }
+template <typename V> V Sinh(V x) { return std::sinh(x); }
+template <typename V> V Cosh(V x) { return std::cosh(x); }
+template <typename V> V Asinh(V x) { return std::asinh(x); }
+template <typename V> V Acosh(V x) { return std::acosh(x); }
+template <typename V> V Atanh(V x) { return std::atanh(x); }
+template <typename V> V Atan2(V x, V y) { return std::atan2(x, y); }
 // clang-format on
 
 template <typename V>

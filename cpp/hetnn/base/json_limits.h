@@ -12,7 +12,7 @@ struct JsonFormat {
   std::string_view name;   // in the docs
   std::string_view what;   // in messages
   int64_t max_depth;       // lists and objects within each other
-  int64_t max_values;      // numbers, texts, truths, nulls, lists and objects, all together
+  int64_t max_values;      // numbers, texts, booleans, nulls, lists and objects, all together
   int64_t max_text_bytes;  // of one text or key
 };
 

@@ -78,7 +78,7 @@ class Made final : public ops::Results {
   std::vector<Tensor> tensors;
 };
 
-void check_truths(const program::Program& program, std::span<const ops::View> inputs) {
+void check_booleans(const program::Program& program, std::span<const ops::View> inputs) {
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].dtype != DType::boolean) continue;
     const std::span bytes(inputs[k].data, static_cast<size_t>(inputs[k].elems()));
@@ -387,7 +387,7 @@ Admission Executable::admit(const RunOptions& options) {
 void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options) {
   const Admission admission = admit(options);
   std::unique_ptr<Context> context = context_for(inputs, options);
-  check_truths(context->first()->program(), inputs);
+  check_booleans(context->first()->program(), inputs);
   if (options.session && !options.session->fits(context->first()->program()))
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;

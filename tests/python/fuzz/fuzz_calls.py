@@ -72,7 +72,7 @@ def random_attr(rng: random.Random, kind: str, default: Any) -> Any:
 
 
 def read_attrs(sample: str, kinds: dict[str, str]) -> dict[str, Any]:
-    """What a sample says of its attributes, as far as they are numbers, lists of numbers, words or truths."""
+    """What a sample says of its attributes, as far as they are numbers, lists of numbers, words or booleans."""
     found: dict[str, Any] = {}
     for name, value in re.findall(r"(\w+) = (\[[^\]]*\]|[\w.+-]+)", sample):
         kind = kinds.get(name)

@@ -37,7 +37,7 @@ class Drawn:
     def maybe(self, make: Callable[[], Any]) -> Any:
         return make() if self.rng.random() < 0.4 else None
 
-    def truths(self, *shape: int) -> Array:
+    def booleans(self, *shape: int) -> Array:
         return (self.rng.random(shape) < 0.8).astype(np.int32)
 
     def real(self, low: float, high: float) -> Array:
@@ -50,9 +50,9 @@ class Drawn:
             "max_length": i32(self.most),
             "min_length": i32(self.whole(0, self.most)),
             "repetition_penalty": self.maybe(lambda: self.real(0.5, 2)),
-            "vocab_mask": self.maybe(lambda: self.truths(self.vocabulary)),
-            "prefix_vocab_mask": self.maybe(lambda: self.truths(self.batch, self.vocabulary)),
-            "attention_mask": self.maybe(lambda: self.truths(self.batch, self.given)),
+            "vocab_mask": self.maybe(lambda: self.booleans(self.vocabulary)),
+            "prefix_vocab_mask": self.maybe(lambda: self.booleans(self.batch, self.vocabulary)),
+            "attention_mask": self.maybe(lambda: self.booleans(self.batch, self.given)),
         }
 
     def beam_inputs(self) -> dict[str, Array | None]:

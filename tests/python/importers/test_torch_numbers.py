@@ -1,4 +1,4 @@
-"""Reals, truths and sizes that torch computes from open sizes, for many of them, as the exported program has them."""
+"""Reals, booleans and sizes that torch computes from open sizes, for many of them, as the exported program has them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_reals_that_depend_on_sizes_are_operands(function: Callable[[torch.Tenso
         lambda x: torch.cond(x.shape[1] / 3 > 4.5, lambda x: x + 1, lambda x: x * (x.shape[1] / 3), (x,)),
     ],
 )
-def test_truths_of_sizes(function: Callable[[torch.Tensor], Any]) -> None:
+def test_booleans_of_sizes(function: Callable[[torch.Tensor], Any]) -> None:
     agrees(function)
 
 

@@ -195,9 +195,9 @@ int fastest_fan_in(const NaryLayer& layer, double budget_us) {
   Trial trial(layer, fan_ins);
   std::vector<Candidate> left;
   for (size_t k = 0; k < fan_ins.size(); ++k) left.push_back({k, {}});
-  // Rounds over all candidates, so that a disturbance meets each of them, in an order of chance, so that none keeps
+  // Rounds over all candidates, so that a disturbance meets each of them, in a random order, so that none keeps
   // meeting the same operands. Whoever is far behind is out: the better the times are known, the less is far.
-  std::minstd_rand chance;
+  std::minstd_rand random;
   // Memory that a system hands out for the first time may take longer to come than all trials: they get half the time
   // at least.
   const Clock::time_point set_up = Clock::now();
@@ -211,7 +211,7 @@ int fastest_fan_in(const NaryLayer& layer, double budget_us) {
   bool hurry = false;
   for (int round = 1; left.size() > 1 && (round <= 2 || (round <= kMostRounds && fits())); ++round) {
     const Clock::time_point round_begin = Clock::now();
-    std::shuffle(left.begin(), left.end(), chance);
+    std::shuffle(left.begin(), left.end(), random);
     for (Candidate& candidate : left) candidate.took_us.push_back(trial.run_us(candidate.number));
     round_us = since_us(round_begin);
     // Where few rounds fit the time, the hopeless go early; else not before some rounds have shown what is chance.

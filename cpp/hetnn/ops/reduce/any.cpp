@@ -7,7 +7,7 @@ namespace {
 std::vector<Type> infer(const Call& call) { return {{DType::boolean, reduced_shape(call)}}; }
 
 void meaning(const Evaluation& e) {
-  reduce_truths(e, false, [](bool so_far, bool x) { return so_far || x; });
+  reduce_booleans(e, false, [](bool so_far, bool x) { return so_far || x; });
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ void reduce_extremes(const Evaluation& e, Before before) {
 
 /// Whether all or any elements are not 0.
 template <typename Join>
-void reduce_truths(const Evaluation& e, bool initial, Join join) {
+void reduce_booleans(const Evaluation& e, bool initial, Join join) {
   bool* to = e.output().values<bool>();
   visit_wide(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);

@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.building import Building
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +21,7 @@ def of_blocks(call: Building, values: Any, x: Any, axis: int, block: int) -> Any
     if block < 1:
         raise InvalidModel(f"a block must hold 1 element or more; got block_size {block}")
     wanted = [-(-size // block) if k == axis else size for k, size in enumerate(x.shape)]
-    return met_as(call, values, wanted)
+    return with_sizes(call, values, wanted)
 
 
 def dequantized(call: Building, codes: Any, scales: Any, zeros: Any, axis: int, block: int) -> Any:

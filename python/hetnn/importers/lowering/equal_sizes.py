@@ -27,7 +27,9 @@ class SizeMaker(Maker, Protocol):
         """Whether a symbol is one that the model speaks of."""
 
 
-def met(call: SizeMaker, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()) -> list[Any]:
+def unified(
+    call: SizeMaker, values: Sequence[Any], *, broadcast: bool = False, apart: Collection[int] = ()
+) -> list[Any]:
     """The values, sizes that meet in an axis made the same, in all axes but those `apart`.
 
     Axes are counted from the back, from -1, where values broadcast, and ones meet nothing; else from the front. A
@@ -51,7 +53,7 @@ def met(call: SizeMaker, values: Sequence[Any], *, broadcast: bool = False, apar
     return [_as(call, value, shape, repeats=broadcast) for value, shape in zip(values, shapes, strict=True)]
 
 
-def met_inside(call: SizeMaker, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
+def unified_inside(call: SizeMaker, a: Any, b: Any, *, turned: bool = False) -> tuple[Any, Any]:
     """Two stacks of matrices, the sizes that their product sums over made the same; `turned`: the second's last."""
     shape, summed = list(b.shape), -1 if turned else -2
     one = _one_of(call, {a.shape[-1], shape[summed]})
@@ -61,7 +63,7 @@ def met_inside(call: SizeMaker, a: Any, b: Any, *, turned: bool = False) -> tupl
     return _as(call, a, [*a.shape[:-1], one]), _as(call, b, shape)
 
 
-def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
+def with_sizes(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
     """The value with these sizes where its own are symbols; None: as it is. Each run checks them."""
     own = list(value.shape)
     if len(own) != len(shape):
@@ -72,7 +74,7 @@ def met_as(call: Maker, value: Any, shape: Sequence[Size | None]) -> Any:
     return _as(call, value, own)
 
 
-def met_by_shape(call: SizeMaker, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
+def unified_with_shape(call: SizeMaker, value: Any, shape: Sequence[Size]) -> tuple[Any, list[Size]]:
     """A value and a shape that broadcast with each other, sizes that meet made the same. Each run checks both."""
     own, wanted = list(value.shape), list(shape)
     asked: dict[str, Size] = {}

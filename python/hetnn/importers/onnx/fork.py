@@ -16,7 +16,7 @@ import numpy as np
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.rules.call import (
     NESTED,
@@ -143,7 +143,7 @@ class Forks:
         checked = self._path[: self._checked]
         if not all(any(a is b and x_holds == y_holds for b, y_holds in checked) for a, x_holds in x.path):
             raise _NotThereError
-        return met_as(call, call.reshape(x.rows, x.rows.shape[1:]), x.sizes)
+        return with_sizes(call, call.reshape(x.rows, x.rows.shape[1:]), x.sizes)
 
     def joined(self, call: Call, condition: Any, a: Any, b: Any, facts: bool = False) -> Any:
         """One value, where the two sides are alike, else a Fork.
@@ -349,7 +349,7 @@ def _one_of(call: Call, condition: Any, a: Any, b: Any) -> Any:
     shape = [m if m == n and isinstance(m, int) else call.found_size() for m, n in pairs]
     y = call.create("choose", [condition, *(x.rows for x in rows)], sizes=[1, *shape])
     said = [m if m == n else None for m, n in zip(*(x.sizes for x in rows), strict=True)]
-    return met_as(call, call.reshape(y, shape), said)
+    return with_sizes(call, call.reshape(y, shape), said)
 
 
 def _as_rows(call: Call, x: Any) -> Rows:
@@ -379,5 +379,5 @@ def _only(call: Call, condition: Any, a: Any, b: Any) -> Any:
         taken = condition if holds else call.create("logical_not", [condition])
         kept = call.create("compress", [x.rows, call.reshape(taken, [1])], axis=0, count=call.found_size(0, 1))
         x = Rows(kept, x.sizes, ())
-    one = met_as(call, x.rows, [1, *x.sizes])
+    one = with_sizes(call, x.rows, [1, *x.sizes])
     return call.reshape(one, one.shape[1:])

@@ -267,8 +267,8 @@ class _Importer:
         """Has a run end whose sizes are not such as torch exported the program for."""
         conditions = self._signature.conditions(self._program, self.symbols.dim)
         if conditions:
-            texts, truths = zip(*conditions, strict=True)
-            told = {"holds": list(truths), "demand": "; ".join(texts)}
+            texts, holds = zip(*conditions, strict=True)
+            told = {"holds": list(holds), "demand": "; ".join(texts)}
             self.builder.create("require_sizes", [], told, "sizes", "", "", 0)
 
     def _declare(self, symbol: Any, name: str, low: int, high: int, hint: int) -> None:

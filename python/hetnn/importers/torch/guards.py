@@ -133,8 +133,8 @@ def _read(node: ast.expr, given: Mapping[str, Any]) -> Any:
             return _ARITHMETIC[type(op)](_size(left, given), _size(right, given))
         case ast.Compare(left=first, ops=ops, comparators=others):
             values = [_size(part, given) for part in (first, *others)]
-            truths = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False)]
-            return reduce(sizes.minimum, truths)
+            compared = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, values, values[1:], strict=False)]
+            return reduce(sizes.minimum, compared)
         case ast.BoolOp(op=op, values=parts):
             joined = sizes.minimum if isinstance(op, ast.And) else sizes.maximum
             return reduce(joined, [_size(part, given) for part in parts])

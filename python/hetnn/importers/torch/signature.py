@@ -34,7 +34,7 @@ class Signature:
         return {"args": trees, "names": self._argument_names(len(trees)), "kwargs": by_name}
 
     def conditions(self, program: ExportedProgram, dim: Callable[[Any], Size]) -> list[tuple[str, Size]]:
-        """What the sizes of every run must fulfil, where `program` is what became of this one: texts and truths."""
+        """What the sizes of every run must fulfil, where `program` is what became of this one: texts and booleans."""
         args = _children(_children(self._program.call_spec.in_spec)[0])
         return conditions(self._program, program, self._argument_names(len(args)), dim)
 
@@ -86,7 +86,7 @@ def fixed(value: Any) -> Tree:
     plain = plain or (isinstance(value, int) and -(2**63) <= value < 2**63)
     if not plain:
         raise Unsupported(
-            f"the model takes or returns {value!r}; hetnn takes finite numbers of 64 bits, texts, truths and None."
+            f"the model takes or returns {value!r}; hetnn takes finite numbers of 64 bits, texts, booleans and None."
         )
     return {"fixed": value}
 

@@ -257,7 +257,7 @@ Json figure(double preset) {
 
 Fields<Reader> make_node_fields() {
   const Json times = json::map_of<Times>(json::number({.least = 0})).schema;
-  const Json truths = json::map_of<std::map<std::string, bool>>(json::truth()).schema;
+  const Json booleans = json::map_of<std::map<std::string, bool>>(json::truth()).schema;
   return {
       {"id", part(&Reader::id, json::word().schema), "the node's name, as no other node's"},
       {"inputs", part(&Reader::inputs, json::list_of(json::word()).schema), "the ids of the nodes it reads", kOptional},
@@ -269,7 +269,7 @@ Fields<Reader> make_node_fields() {
       {"simd", part(&Reader::simd, {{"type", "boolean"}}),
        "whether it suits SIMD, the same arithmetic on many elements; as compute where not given", kOptional},
       {"macs", part(&Reader::macs, figure(0)), "its multiply-accumulates", kOptional},
-      {"exportable", part(&Reader::exportable, {{"anyOf", {{{"type", "boolean"}}, truths}}, {"default", true}}),
+      {"exportable", part(&Reader::exportable, {{"anyOf", {{{"type", "boolean"}}, booleans}}, {"default", true}}),
        "whether it may be the output of a subgraph, of all devices or by device", kOptional},
       {"weight_bytes", part(&Reader::weight_bytes, figure(0)), "bytes of constants that it brings to its device",
        kOptional},

@@ -14,7 +14,7 @@ from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.complexes import Complex
-from hetnn.importers.lowering.equal_sizes import met
+from hetnn.importers.lowering.equal_sizes import unified
 from hetnn.importers.lowering.loop_body import Body, BodyInput
 from hetnn.importers.lowering.sizes import LONGEST, Size
 from hetnn.importers.onnx.model import dtype_name
@@ -485,7 +485,7 @@ class Call(Building):
     def create_all(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Any]:
         """The outputs of a node of the graph; inputs that broadcast are taken as of equal sizes where they meet."""
         if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
-            inputs = met(self, inputs, broadcast=True)
+            inputs = unified(self, inputs, broadcast=True)
         return self._importer.create(op, inputs, attrs, self.node)
 
     def standard(self, op_type: str, inputs: Sequence[Any], **attrs: Any) -> Any:
@@ -549,7 +549,7 @@ class Call(Building):
         if row.op["name"] == "concat":
             if None in inputs:
                 raise InvalidModel("an input is not given; Concat joins all that it names")
-            inputs = met(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
+            inputs = unified(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
         return self._of_one_type(row, inputs, attrs)
 
     def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
@@ -564,7 +564,7 @@ class Call(Building):
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _of_kind(self, kind: str, value: Any) -> Any:
-        """An attribute as one of hetnn's: element types by name, truths of 0 and 1."""
+        """An attribute as one of hetnn's: element types by name, booleans of 0 and 1."""
         if kind == "dtype":
             return dtype_name(int(value))
         if kind == "boolean":

@@ -7,7 +7,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, ceil_divide, divide, maximum
 from hetnn.importers.onnx.rules.call import Call, rule
 
@@ -68,7 +68,7 @@ def _weight_of(call: Call, filters: int, channels: int) -> Any:
         if call.given(port) and len(call[port].shape) > other:
             sizes[axis] = call[port].shape[other]
     sizes[1] = None if sizes[1] is None else divide(sizes[1], groups)
-    return met_as(call, weight, [goal if isinstance(goal, int) else None for goal in sizes])
+    return with_sizes(call, weight, [goal if isinstance(goal, int) else None for goal in sizes])
 
 
 def _windows(call: Call, weight: Any, may_be_open: bool = False) -> tuple[list[Any], list[int], list[int]]:
@@ -84,8 +84,8 @@ def convolve_node(call: Call, x: Any, weight: Any, bias: Any, groups: int | None
     """The node's convolution; `groups`: into how many its channels are divided, if not as the node says."""
     kernel, stride, dilation = _windows(call, weight, may_be_open=True)
     groups = int(call.attr("group")) if groups is None else groups
-    x = met_as(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
-    bias = None if bias is None else met_as(call, bias, [weight.shape[0]])
+    x = with_sizes(call, x, [None, weight.shape[1] * groups, *[None] * len(kernel)])
+    bias = None if bias is None else with_sizes(call, bias, [weight.shape[0]])
     asked = window_padding(call, x.shape[2:], kernel, stride, dilation)
     padding = fixed(asked)
     if padding is None:
@@ -103,7 +103,7 @@ def _conv(call: Call) -> Any:
 def _conv_transpose(call: Call) -> Any:
     weight = _weight_of(call, filters=1, channels=0)
     kernel, stride, dilation = _windows(call, weight, may_be_open=True)
-    x = met_as(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
+    x = with_sizes(call, call[0], [None, weight.shape[0], *[None] * len(kernel)])
     extra: list[Size] = [int(p) for p in call.attr("output_padding") or [0] * len(kernel)]
     groups, bias = int(call.attr("group")), call.optional(2)
     window = {"stride": stride, "dilation": dilation, "groups": groups}
@@ -122,7 +122,7 @@ def _conv_transpose(call: Call) -> Any:
         cut: list[Size] = [0 for _ in asked]
         cut[k], cut[count + k] = -asked[k], extra[k] - asked[count + k]
         grown = padded(call, y, cut, 0)
-        y = met_as(call, grown, [goal if axis == 2 + k else None for axis in range(2 + count)])
+        y = with_sizes(call, grown, [goal if axis == 2 + k else None for axis in range(2 + count)])
     return y if bias is None else call.create("add", [y, call.reshape(bias, [bias.shape[0], *[1] * len(kernel)])])
 
 

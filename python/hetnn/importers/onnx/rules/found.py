@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
 from hetnn.importers.onnx.rules.call import Call, Text, rule
 from hetnn.importers.onnx.rules.text import coded
@@ -49,10 +49,10 @@ def _unique(call: Call) -> list[Any]:
 
 @rule("NonMaxSuppression")
 def _non_max_suppression(call: Call) -> Any:
-    most = met_as(call, call[2], [1]) if call.given(2) else call.constant(0, "i64")
-    boxes = met_as(call, call[0], [None, None, 4])
-    scores = met_as(call, call[1], [boxes.shape[0], None, boxes.shape[1]]) if len(boxes.shape) == 3 else call[1]
-    least = [None if value is None else met_as(call, value, [1]) for value in (call.optional(3), call.optional(4))]
+    most = with_sizes(call, call[2], [1]) if call.given(2) else call.constant(0, "i64")
+    boxes = with_sizes(call, call[0], [None, None, 4])
+    scores = with_sizes(call, call[1], [boxes.shape[0], None, boxes.shape[1]]) if len(boxes.shape) == 3 else call[1]
+    least = [None if value is None else with_sizes(call, value, [1]) for value in (call.optional(3), call.optional(4))]
     inputs = [boxes, scores, most, *least]
     centered = bool(call.attr("center_point_box"))
     return call.create("non_max_suppression", inputs, centered=centered, count=call.found_size())

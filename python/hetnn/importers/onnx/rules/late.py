@@ -7,7 +7,7 @@ from typing import Any
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.texts import MOST_AXES
@@ -53,7 +53,7 @@ def axes_count(call: Call, index: int, rank: int, sign: int) -> int:
         if count < 0:
             op = call.node.op_type
             raise InvalidModel(f"{op} of {list(call[0].shape)}, of which the model declares {len(declared)} axes")
-        call.inputs[index] = met_as(call, call[index], [count])
+        call.inputs[index] = with_sizes(call, call[index], [count])
     return length_of(call, index, "axes")
 
 
@@ -61,7 +61,7 @@ def shape_length(call: Call, index: int) -> int:
     """How many numbers an input holds that is the shape of the result: where that is open, as the model declares it."""
     declared = call.declared()
     if declared is not None and len(call[index].shape) == 1:
-        call.inputs[index] = met_as(call, call[index], [len(declared)])
+        call.inputs[index] = with_sizes(call, call[index], [len(declared)])
     return length_of(call, index, "the shape")
 
 

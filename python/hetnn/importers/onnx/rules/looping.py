@@ -9,7 +9,7 @@ from typing import Any
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.complexes import Complex
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Tensors, Text
@@ -72,7 +72,7 @@ def late_loop(
     for k, (value, axes) in enumerate(zip(flat, rows, strict=True)):
         if axes:
             stays = [None if axis in axes else size for axis, size in enumerate(value.shape)]
-            made[k] = met_as(call, made[k], stays)
+            made[k] = with_sizes(call, made[k], stays)
     out = []
     for each, after in zip(state, rebuilt, strict=True):
         out.append(each.build(made[: len(each.values)], after))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.onnx.rules.call import ONNX, Call, Records
 
 _ML = "ai.onnx.ml."
@@ -31,7 +31,7 @@ def _by_label(call: Call) -> Records:
     keys = tuple(call.attr("classlabels_int64s") or ()) or tuple(call.attr("classlabels_strings") or ())
     shape, x = call.shape(0, 1, 2), call[0]
     x = x if len(shape) == 2 else call.reshape(x, [1, *shape])
-    x = met_as(call, x, [None, len(keys)])
+    x = with_sizes(call, x, [None, len(keys)])
     if x.shape[1] != len(keys) or len(set(keys)) != len(keys):
         raise InvalidModel(f"ZipMap of {x.shape[1]} scores by {len(keys)} labels, of which each must have one")
     return Records(tuple(key if isinstance(key, int) else _text(key) for key in keys), x)

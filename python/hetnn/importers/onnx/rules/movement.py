@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as, met_by_shape
+from hetnn.importers.lowering.equal_sizes import unified_with_shape, with_sizes
 from hetnn.importers.lowering.sizes import (
     LONGEST,
     WHOLE_END,
@@ -174,7 +174,7 @@ def _unsqueeze(call: Call) -> Any:
 def _expand(call: Call) -> Any:
     if is_late(call, 1) and call.read(1) is None:
         return late(call, "expand_to", call.values(), max(len(call[0].shape), shape_length(call, 1)))
-    x, shape = met_by_shape(call, call[0], call.sizes(1, "the shape"))
+    x, shape = unified_with_shape(call, call[0], call.sizes(1, "the shape"))
     return call.broadcast_to(x, broadcast(x.shape, shape))
 
 
@@ -346,7 +346,9 @@ def indexed_axes(call: Call, indices: Any, axes: int, result: int | None) -> tup
     Where that is open, it follows from the axes of what is picked, `result` (None: not known).
     """
     if result is not None:
-        indices = met_as(call, indices, [*[None] * (len(indices.shape) - 1), len(indices.shape) - 1 + axes - result])
+        indices = with_sizes(
+            call, indices, [*[None] * (len(indices.shape) - 1), len(indices.shape) - 1 + axes - result]
+        )
     depth = (indices.shape or [0])[-1]
     if isinstance(depth, Dim):
         raise open_rank(call, f"indices into {depth} axes", depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.norms import moments, p_norm, standardized
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.onnx.rules.call import Call, rule
@@ -17,8 +17,8 @@ def _batch_norm(call: Call) -> Any:
     if call.version < 9 and not call.attr("spatial", 1):
         return _norm_of_places(call, x, *of_channels)
     for value in of_channels:
-        x = met_as(call, x, [None, *value.shape, *[None] * (len(x.shape) - 2)])
-    weight, bias, mean, variance = (met_as(call, value, list(x.shape[1:2])) for value in of_channels)
+        x = with_sizes(call, x, [None, *value.shape, *[None] * (len(x.shape) - 2)])
+    weight, bias, mean, variance = (with_sizes(call, value, list(x.shape[1:2])) for value in of_channels)
     trains = bool(call.attr("training_mode", 0)) or (call.version < 7 and not call.attr("is_test", 0))
     if trains and call.version >= 14:
         return _trained_batch_norm(call, [x, weight, bias, mean, variance])
@@ -55,9 +55,9 @@ def _layer_norm(call: Call) -> Any:
     x, weight, bias = call[0], call[1], call.optional(2)
     rank = len(x.shape)
     axis = call.axis(int(call.attr("axis")), rank)
-    x = met_as(call, x, [*[None] * axis, *weight.shape])
+    x = with_sizes(call, x, [*[None] * axis, *weight.shape])
     tail = list(x.shape[axis:])
-    weight, bias = met_as(call, weight, tail), None if bias is None else met_as(call, bias, tail)
+    weight, bias = with_sizes(call, weight, tail), None if bias is None else with_sizes(call, bias, tail)
     eps = float(call.attr("epsilon"))
     fits = list(weight.shape) == tail and (bias is None or list(bias.shape) == tail)
     if fits and call.outputs_used() == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.late import found_shape, is_late, is_late_number, length_of
@@ -64,7 +64,7 @@ def _scatter_elements(call: Call) -> Any:
     reduce = call.one_of("reduction", _JOINED, "none")
     x, places, updates = call.values()
     return call.create(
-        "scatter_elements", [x, places, met_as(call, updates, list(places.shape))], axis=axis, reduce=reduce
+        "scatter_elements", [x, places, with_sizes(call, updates, list(places.shape))], axis=axis, reduce=reduce
     )
 
 
@@ -76,7 +76,7 @@ def _scatter_nd(call: Call) -> Any:
     indices, depth = indexed_axes(call, indices, len(x.shape), len(updates.shape))
     if not 1 <= depth <= len(x.shape):
         raise InvalidModel(f"indices {list(indices.shape)} into {list(x.shape)}")
-    updates = met_as(call, updates, [*indices.shape[:-1], *x.shape[depth:]])
+    updates = with_sizes(call, updates, [*indices.shape[:-1], *x.shape[depth:]])
     last = len(indices.shape) - 1
     parts = [call.create("slice", [indices], axis=last, start=k, end=k + 1) for k in range(depth)]
     flat = call.create("flat_index", parts, sizes=list(x.shape[:depth]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met, met_as, met_inside
+from hetnn.importers.lowering.equal_sizes import unified, unified_inside, with_sizes
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.lowering.sizes import product as size_product
 from hetnn.importers.onnx.rules.call import Call, rule
@@ -18,8 +18,8 @@ def multiply(call: Call, a: Any, b: Any) -> Any:
         a = call.reshape(a, [1, *a.shape])
     if right:
         b = call.reshape(b, [*b.shape, 1])
-    a, b = met(call, [a, b], broadcast=True, apart=(-2, -1))
-    a, b = met_inside(call, a, b)
+    a, b = unified(call, [a, b], broadcast=True, apart=(-2, -1))
+    a, b = unified_inside(call, a, b)
     y = call.create("matmul", [a, b])
     shape = list(y.shape)
     if right:
@@ -44,7 +44,7 @@ def _gemm(call: Call) -> Any:
     if call.attr("transA"):
         a = call.create("permute", [a], perm=[1, 0])
     turned = bool(call.attr("transB"))
-    a, b = met_inside(call, a, b, turned=turned)
+    a, b = unified_inside(call, a, b, turned=turned)
     filters = b.shape[0 if turned else 1]
     layer = alpha == 1 and (c is None or (beta == 1 and list(c.shape) in ([filters], [1, filters])))
     if layer and call.known(1) is not None:
@@ -115,7 +115,7 @@ def _broadcast(call: Call, values: list[Any], terms: list[str], unnamed: int) ->
             call.reshape(turned, [*(values[k].shape[n] for n in others), *ones, *turned.shape[len(others) :]])
         )
     deepest = max(len(value.shape) for value in behind)
-    same = met(call, behind, broadcast=True, apart=range(-deepest, -unnamed))
+    same = unified(call, behind, broadcast=True, apart=range(-deepest, -unnamed))
     if all(list(a.shape) == list(b.shape) for a, b in zip(behind, same, strict=True)):
         return values, terms
     values, terms = list(values), list(terms)
@@ -138,7 +138,7 @@ def _spelled_out(call: Call, equation: str, value: Any, term: str) -> tuple[Any,
                 raise InvalidModel(f"Einsum of '{equation}' with a diagonal of {n} by {size}")
             square = call.create("permute", [value], perm=[*rest, first, second])
             kept = [*(value.shape[k] for k in rest), size if isinstance(size, int) else n]
-            square = met_as(call, square, [*kept, kept[-1]])
+            square = with_sizes(call, square, [*kept, kept[-1]])
             place = call.broadcast_to(
                 call.reshape(call.create("arange", [], start=0, end=kept[-1]), [kept[-1], 1]), [*kept, 1]
             )
@@ -166,8 +166,8 @@ def _joined(
     """The product of two operands, summed over what both have and nothing needs."""
     (a, in_a), (b, in_b) = left, right
     known = {letter: size for letter, size in zip(in_b, b.shape, strict=True) if isinstance(size, int)}
-    a = met_as(call, a, [known.get(letter) for letter in in_a])
-    b = met_as(call, b, [dict(zip(in_a, a.shape, strict=True)).get(letter) for letter in in_b])
+    a = with_sizes(call, a, [known.get(letter) for letter in in_a])
+    b = with_sizes(call, b, [dict(zip(in_a, a.shape, strict=True)).get(letter) for letter in in_b])
     sizes: dict[str, Size] = {}
     for letter, size in (*zip(in_a, a.shape, strict=True), *zip(in_b, b.shape, strict=True)):
         if sizes.setdefault(letter, size) != size:

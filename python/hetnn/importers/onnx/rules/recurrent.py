@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.recurrent import by_operator
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
@@ -198,9 +198,9 @@ def _layers(
     if turned:
         x = call.create("permute", [x], perm=[1, 0, 2])
     call.shape(0, 3)
-    x = met_as(call, x, [None, None, kind_of_layer.features(call)])
+    x = with_sizes(call, x, [None, None, kind_of_layer.features(call)])
     batches = [call.shape(k, 3)[0 if turned else 1] for k in (5, 6) if call.given(k)]
-    x = met_as(call, x, [None, next((size for size in batches if isinstance(size, int)), None), None])
+    x = with_sizes(call, x, [None, next((size for size in batches if isinstance(size, int)), None), None])
     steps, batch = x.shape[0], x.shape[1]
     kind = call.attr("direction", "forward")
     outputs, last_states, last_cells = [], [], []
@@ -212,7 +212,7 @@ def _layers(
             if not call.given(index):
                 return call.broadcast_to(call.like(0, x), shape)
             given = call.create("permute", [call[index]], perm=[1, 0, 2]) if turned else call[index]
-            return met_as(call, call.entry(given, direction), shape)
+            return with_sizes(call, call.entry(given, direction), shape)
 
         first, backwards = (initial(5), layer.begun(initial(6)) if cells else None), kind == "reverse" or direction == 1
         op = _operator_of(call, preset)

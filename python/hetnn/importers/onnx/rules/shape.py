@@ -324,7 +324,7 @@ _ON_SIZES: dict[str, _OnSizes] = {
 SIGNED = frozenset({"Abs", "Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Neg", "Sign"})
 # Of these the inputs behind the first one say which of its numbers go where.
 _PLACING = ("CumSum", "Expand", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Unsqueeze")
-# Whose results are truths.
+# Whose results are booleans.
 _TRUTHS = ("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Not", "And", "Or", "Xor")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met
+from hetnn.importers.lowering.equal_sizes import unified
 from hetnn.importers.lowering.sizes import LONGEST, product
 from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import ONNX, Call, Text, is_float, rule
@@ -112,7 +112,7 @@ def _spelled(dtype: str) -> str:
 def equal(call: Call) -> Any:
     """Whether texts are equal, element by element, of shapes that broadcast."""
     a, b = text_of(call, 0), text_of(call, 1)
-    spans = met(call, [a.spans, b.spans], broadcast=True)
+    spans = unified(call, [a.spans, b.spans], broadcast=True)
     return call.create("text_equal", [a.bytes, spans[0], b.bytes, spans[1]])
 
 
@@ -128,7 +128,7 @@ def coded(call: Call, text: Text) -> tuple[Any, Text]:
 @rule("StringConcat")
 def _concat(call: Call) -> Any:
     a, b = text_of(call, 0), text_of(call, 1)
-    spans = met(call, [a.spans, b.spans], broadcast=True)
+    spans = unified(call, [a.spans, b.spans], broadcast=True)
     return [_made(call, "text_concat", [a.bytes, spans[0], b.bytes, spans[1]])]
 
 

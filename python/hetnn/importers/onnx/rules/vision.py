@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import kernel_of
 from hetnn.importers.onnx.rules.late import found_shape, late, length_of
@@ -35,7 +35,7 @@ def _grid_sample(call: Call) -> Any:
     mode = call.attr("mode")
     told = {"outside": call.attr("padding_mode"), "align_corners": bool(call.attr("align_corners"))}
     x, grid = call.values()
-    grid = met_as(call, grid, [x.shape[0], *[None] * (len(x.shape) - 2), len(x.shape) - 2])
+    grid = with_sizes(call, grid, [x.shape[0], *[None] * (len(x.shape) - 2), len(x.shape) - 2])
     return call.create("grid_sample", [x, grid], mode=_SAMPLES.get(mode, mode), **told)
 
 
@@ -43,10 +43,10 @@ def _grid_sample(call: Call) -> Any:
 def _roi_align(call: Call) -> Any:
     aligned = call.version >= 16 and call.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel"
     x, regions, images = call.values()
-    regions = met_as(call, regions, [*images.shape[:1], 4])
+    regions = with_sizes(call, regions, [*images.shape[:1], 4])
     return call.create(
         "roi_align",
-        [x, regions, met_as(call, images, regions.shape[:1])],
+        [x, regions, with_sizes(call, images, regions.shape[:1])],
         output_size=[int(call.attr("output_height")), int(call.attr("output_width"))],
         spatial_scale=float(call.attr("spatial_scale")),
         sampling_ratio=int(call.attr("sampling_ratio")),
@@ -60,10 +60,10 @@ def _tensor_scatter(call: Call) -> Any:
     circular = call.attr("mode", "linear") == "circular"
     cache, places = call[0], call.optional(2)
     if places is not None and len(places.shape) == 1:
-        cache = met_as(call, cache, [places.shape[0], *[None] * (len(cache.shape) - 1)])
-        places = met_as(call, places, cache.shape[:1])
+        cache = with_sizes(call, cache, [places.shape[0], *[None] * (len(cache.shape) - 1)])
+        places = with_sizes(call, places, cache.shape[:1])
     axis = call.axis(int(call.attr("axis")), len(cache.shape))
-    update = met_as(call, call[1], [None if k == axis else size for k, size in enumerate(cache.shape)])
+    update = with_sizes(call, call[1], [None if k == axis else size for k, size in enumerate(cache.shape)])
     return call.create("tensor_scatter", [cache, update, places], axis=axis, circular=circular)
 
 

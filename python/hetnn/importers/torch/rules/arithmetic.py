@@ -46,8 +46,8 @@ def _any_or_all(call: Call) -> Any:
     op = "any" if "any" in call.target else "all"
     axes = call.args.get("dim")
     axes = [] if axes is None else [axes] if isinstance(axes, int) else axes
-    truths = call.cast(call["self"], "bool")
-    found = call.create(op, [truths], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
+    booleans = call.cast(call["self"], "bool")
+    found = call.create(op, [booleans], axes=axes, keepdim=bool(call.args.get("keepdim", False)))
     return call.cast(found, call.dtype())  # of u8 torch makes u8
 
 

@@ -13,7 +13,7 @@ from hetnn._core import Dim, Value
 from hetnn.element_types import NUMPY
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import MOST, WHOLE_END, Size, broadcast
 from hetnn.importers.registry import Front, Row, Rule
 
@@ -336,13 +336,13 @@ class Call(Building):
     def _met_with(self, value: Any, shape: Sequence[Size]) -> Any:
         """The value with the sizes of a shape to which it broadcasts, where it has symbols for them."""
         meeting = list(shape)[len(shape) - len(value.shape) :]
-        return met_as(self, value, [None if size == 1 else size for size in meeting])
+        return with_sizes(self, value, [None if size == 1 else size for size in meeting])
 
     def elementwise(self, op: str, values: Sequence[Any], attrs: dict[str, Any] | None = None) -> Any:
         """An elementwise operator on operands in torch's common type. With a number that a half type would round, torch
         computes in f32 and rounds the result alone; for sums and differences it rounds the number."""
         compare = self.dtype() == "bool"
-        if compare and op.startswith("bitwise_"):  # of truths, which rewrites know by the logical operators
+        if compare and op.startswith("bitwise_"):  # of booleans, which rewrites know by the logical operators
             op = op.replace("bitwise", "logical")
         sizes = any(isinstance(value, Dim) for value in values)
         if (

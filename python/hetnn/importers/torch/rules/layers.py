@@ -12,7 +12,7 @@ from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.convolution import convolve
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.norms import standardized
 from hetnn.importers.lowering.resampling import along
 from hetnn.importers.lowering.sizes import Size
@@ -262,8 +262,8 @@ def _attention(call: Call) -> Any:
     if len(q.shape) == 3:
         q, k, v = (call.reshape(x, [1, *x.shape]) for x in (q, k, v))
     k, v = (_for_heads(call, x, q.shape) for x in (k, v))
-    k = met_as(call, k, [None, None, None, q.shape[3]])
-    v = met_as(call, v, [None, None, k.shape[2], None])
+    k = with_sizes(call, k, [None, None, None, q.shape[3]])
+    v = with_sizes(call, v, [None, None, k.shape[2], None])
     out = call.create(
         "scaled_dot_product_attention",
         [q, k, v, mask],

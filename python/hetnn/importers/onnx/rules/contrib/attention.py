@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part, places, total
@@ -40,8 +40,8 @@ def attended(call: Call, q: Any, k: Any, v: Any, added: Any) -> Any:
 
 def weighed(call: Call, q: Any, k: Any, v: Any, added: Any) -> Any:
     """Attention of q [batch,heads,queries,size] to k and v [batch,heads,keys,size]; `added` to the scores, or None."""
-    k = met_as(call, k, [q.shape[0], None, None, q.shape[3]])
-    v = met_as(call, v, [q.shape[0], None, k.shape[2], None])
+    k = with_sizes(call, k, [q.shape[0], None, None, q.shape[3]])
+    v = with_sizes(call, v, [q.shape[0], None, k.shape[2], None])
     inputs = [q, k, v] if added is None else [q, k, v, added]
     return call.create("scaled_dot_product_attention", inputs, scale=float(call.attr("scale") or 0))
 
@@ -61,7 +61,7 @@ def _masked(call: Call, index: int, q: Any, keys: Size) -> Any:
     if len(mask.shape) == 1:
         kept = _within(call, mask, batch, keys)
     elif len(mask.shape) in (2, 3):
-        mask = met_as(call, mask, [batch, keys] if len(mask.shape) == 2 else [batch, q.shape[2], keys])
+        mask = with_sizes(call, mask, [batch, keys] if len(mask.shape) == 2 else [batch, q.shape[2], keys])
         shape = [batch, 1, *([1] if len(mask.shape) == 2 else []), *mask.shape[1:]]
         kept = call.create("gt", [call.reshape(mask, shape), call.constant(0, mask.dtype)])
     else:
@@ -79,7 +79,7 @@ def _within(call: Call, mask: Any, batch: Size, keys: Size) -> Any:
     elif isinstance(batch, int) and mask.shape[0] == 3 * batch + 2:
         mask, begun = part(call, mask, 0, batch), None
     else:
-        mask, begun = met_as(call, mask, [batch]), None
+        mask, begun = with_sizes(call, mask, [batch]), None
     inside = call.create("lt", [at, call.reshape(mask, [batch, 1, 1, 1])])
     return inside if begun is None else call.create("logical_and", [inside, begun])
 
@@ -91,7 +91,7 @@ def bias_of_scores(call: Call, index: int, q: Any, keys: Size) -> Any:
     bias = call[index]
     batch, heads, rows, _ = q.shape
     wanted = [batch, heads, rows, keys]
-    return met_as(call, bias, [None if own == 1 else size for own, size in zip(bias.shape, wanted, strict=True)])
+    return with_sizes(call, bias, [None if own == 1 else size for own, size in zip(bias.shape, wanted, strict=True)])
 
 
 def _no(call: Call, *names: str) -> None:
@@ -129,7 +129,7 @@ def attention_of(call: Call, y: Any, mask: int, past: int, bias: int = 0) -> lis
     q, k, v = (heads_of(call, part(call, y, ends[n], ends[n + 1]), heads) for n in range(3))
     first: Size = 0
     if call.given(past):
-        seen = met_as(call, call[past], [2, q.shape[0], heads, None, q.shape[3]])
+        seen = with_sizes(call, call[past], [2, q.shape[0], heads, None, q.shape[3]])
         first = seen.shape[3]
         k, v = (
             _behind(call, call.reshape(part(call, seen, n, n + 1, 0), list(seen.shape[1:])), x)
@@ -147,14 +147,14 @@ def attention_of(call: Call, y: Any, mask: int, past: int, bias: int = 0) -> lis
 
 def _behind(call: Call, past: Any, new: Any) -> Any:
     """[batch, heads, rows, size] behind rows that were there before."""
-    past = met_as(call, past, [new.shape[0], new.shape[1], None, new.shape[3]])
+    past = with_sizes(call, past, [new.shape[0], new.shape[1], None, new.shape[3]])
     return call.create("concat", [past, new], axis=2)
 
 
 def _written(call: Call, cache: Any, new: Any, first: Size) -> tuple[Any, Any]:
     """A cache with new rows from the row `first` on, and its rows up to their end."""
     batch, heads, rows, size = new.shape
-    cache = met_as(call, cache, [batch, heads, None, size])
+    cache = with_sizes(call, cache, [batch, heads, None, size])
     at = call.broadcast_to(call.reshape(call.whole(first), [1]), [batch])
     cache = call.create("tensor_scatter", [cache, new, at], axis=2)
     return cache, part(call, cache, 0, first + rows, 2)
@@ -211,7 +211,7 @@ def _of_heads(call: Call, bias: int, mask: int, added: int, past: int, length: i
     k, v, first, kept = _with_past(call, k, v, past, length)
     for index in (mask, added):
         if call.given(index) and len(call[index].shape) > 1:
-            k, v = (met_as(call, x, [None, None, call[index].shape[-1], None]) for x in (k, v))
+            k, v = (with_sizes(call, x, [None, None, call[index].shape[-1], None]) for x in (k, v))
     added_scores = total(
         call,
         _masked(call, mask, q, k.shape[2]),
@@ -242,9 +242,9 @@ def _apart(call: Call, heads: int, index: int) -> list[Any]:
     for n in range(3):
         x = call[n]
         if len(x.shape) == 4:  # as it is kept between runs
-            out.append(met_as(call, x, [batch, heads, None, size if n == 1 else None]))
+            out.append(with_sizes(call, x, [batch, heads, None, size if n == 1 else None]))
             continue
-        x = met_as(call, x, [batch, None, width if n == 1 else None])
+        x = with_sizes(call, x, [batch, None, width if n == 1 else None])
         if bias is not None:
             x = call.create("add", [x, part(call, bias, ends[n], ends[n] + x.shape[2])])
         out.append(heads_of(call, x, heads))

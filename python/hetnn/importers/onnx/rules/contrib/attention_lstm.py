@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.declare import LSTM, contrib
@@ -23,7 +23,7 @@ class _Attending(Layer):
         self.query, key = (call.entry(call[k], direction) for k in (8, 9))
         self.scores = call.entry(call[10], direction)
         self.output = call.entry(call[13], direction) if call.given(13) else None
-        self.memory = met_as(call, call[11], [call[0].shape[1], None, key.shape[0]])  # [batch, steps, depth]
+        self.memory = with_sizes(call, call[11], [call[0].shape[1], None, key.shape[0]])  # [batch, steps, depth]
         self.inside = None
         if call.given(12):
             lengths = call.reshape(call.cast(call[12], "i64"), [self.memory.shape[0], 1])

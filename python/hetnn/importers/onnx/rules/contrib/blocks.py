@@ -9,7 +9,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.blocks import block_linear, dequantized, fields
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part
 from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
@@ -70,7 +70,7 @@ def _by_blocks(call: Call, rows: int, columns: int, bits: int, block: int) -> An
     if zeros is not None:
         zeros = fields(zeros, rows, bits)[:, :count] if zeros.dtype == np.uint8 else zeros
         zeros = zeros.reshape(rows, count)
-    x = met_as(call, call[0], [*[None] * (len(call[0].shape) - 1), columns])
+    x = with_sizes(call, call[0], [*[None] * (len(call[0].shape) - 1), columns])
     return block_linear(
         call, x, codes.reshape(rows, count, -1), scales.reshape(rows, count), zeros, call.optional(5), bits
     )
@@ -79,7 +79,7 @@ def _by_blocks(call: Call, rows: int, columns: int, bits: int, block: int) -> An
 def _product(call: Call, weight: Any, bias: Any) -> Any:
     """The input by weights [rows, columns]."""
     x = call[0]
-    return call.linear(met_as(call, x, [*[None] * (len(x.shape) - 1), weight.shape[1]]), weight, bias)
+    return call.linear(with_sizes(call, x, [*[None] * (len(x.shape) - 1), weight.shape[1]]), weight, bias)
 
 
 @contrib(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide, maximum
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.blocks import unpacked
@@ -42,12 +42,12 @@ def cached(call: Call, past: Any, new: Any, step: CacheRows) -> Any:
     if past is None:
         behind = step.keys - rows
         return call.create("pad", [new], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0) if behind != 0 else new
-    past = met_as(call, past, [batch, heads, None, size])
+    past = with_sizes(call, past, [batch, heads, None, size])
     longest = maximum(past.shape[2], step.keys)
     behind = longest - past.shape[2]
     if behind != 0:
         past = call.create("pad", [past], padding=[0, 0, 0, 0, 0, 0, behind, 0], value=0.0)
-        past = met_as(call, past, [None, None, longest, None])
+        past = with_sizes(call, past, [None, None, longest, None])
     was = call.create("lt", [places(call, longest, 4, 2), step.before])
     return put(call, call.create("where", [was, past, call.like(0, past)]), new, step)
 

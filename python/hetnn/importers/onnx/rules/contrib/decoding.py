@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import maximum
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part
@@ -15,7 +15,7 @@ from hetnn.importers.onnx.rules.declare import contrib
 @contrib("DynamicTimeWarping", "input")
 def _time_warping(call: Call) -> Any:
     shape = call.shape(0, 2, 3)
-    x = met_as(call, call[0], [1, None, None]) if len(shape) == 3 else call[0]
+    x = with_sizes(call, call[0], [1, None, None]) if len(shape) == 3 else call[0]
     path = call.create("cheapest_path", [call.reshape(x, shape[-2:])], length=call.found_size())
     return call.cast(path, "i32")
 
@@ -37,7 +37,7 @@ def _bifurcation(call: Call) -> list[Any]:
     if call.given(3):
         begin = call.size(2, "prev_suffix_match_idx")
         behind = maximum(length - begin, 0)
-        guessed = met_as(call, call[3], [behind + 1])
+        guessed = with_sizes(call, call[3], [behind + 1])
         first = call.reshape(call.whole(begin), [])
         rest = call.create(
             "gather", [source, call.create("add", [call.create("arange", [], end=behind), first])], axis=0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import divide, product
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.blocks import known_weight
@@ -71,7 +71,7 @@ def _mixed(call: Call, first: tuple[Any, Any], second: tuple[Any, Any], shares: 
         raise Unsupported("a sparse mixer, or a limit behind the activation")
     x = call[0]
     rows, (experts, _, width) = product(x.shape[:-1]), call.static_shape(first[0], "the weights of experts")
-    flat = met_as(call, call.reshape(x, [1, rows, x.shape[-1]]), [None, None, width])
+    flat = with_sizes(call, call.reshape(x, [1, rows, x.shape[-1]]), [None, None, width])
     y = _layer(call, flat, *first)
     if call.attr("activation_type") == "swiglu":
         if int(call.attr("swiglu_fusion")) != 1:
@@ -83,7 +83,7 @@ def _mixed(call: Call, first: tuple[Any, Any], second: tuple[Any, Any], shares: 
     else:
         y = call.create(call.one_of("activation_type", {n: n for n in ("relu", "silu", "identity")}, "relu"), [y])
     y = _layer(call, y, *second)  # [experts, rows, features]
-    picked = _shares(call, met_as(call, call[1], [rows, experts]), shares)
+    picked = _shares(call, with_sizes(call, call[1], [rows, experts]), shares)
     picked = call.reshape(call.create("permute", [picked], perm=[1, 0]), [experts, rows, 1])
     y = call.create("sum", [call.create("mul", [y, picked])], axes=[0], keepdim=False)
     return call.reshape(y, [*x.shape[:-1], y.shape[-1]])

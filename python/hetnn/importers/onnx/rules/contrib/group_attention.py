@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
@@ -31,7 +31,7 @@ def _positions(call: Call, given: Any, step: CacheRows, batch: Size, rows: Size)
     counted = call.broadcast_to(places(call, rows, 2, 1, first), [batch, rows])
     if given is None:
         return counted
-    given = met_as(call, call.cast(given, "i64"), [batch, rows])
+    given = with_sizes(call, call.cast(given, "i64"), [batch, rows])
     start = part(call, part(call, given, 0, 1, 0), 0, 1, 1)
     return call.create("where", [step.is_first, call.create("add", [counted, start]), given])
 
@@ -50,7 +50,7 @@ def queries_keys_values(call: Call, heads: int, groups: int) -> list[Any]:
     batch, _, width = call.shape(0, 3)
     if call.given(1) and call.given(2):
         size = divide(width, heads)
-        keys = [met_as(call, call[k], [batch, None, size * groups]) for k in (1, 2)]
+        keys = [with_sizes(call, call[k], [batch, None, size * groups]) for k in (1, 2)]
         return [heads_of(call, x, n) for x, n in zip((call[0], *keys), (heads, groups, groups), strict=True)]
     size = divide(width, heads + 2 * groups)
     ends = [0, *(size * (heads + n * groups) for n in range(3))]
@@ -94,10 +94,10 @@ def _group_query_attention(call: Call) -> list[Any]:
         raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
     q, k, v = queries_keys_values(call, heads, groups)
     if call.given(14):
-        q, k = (met_as(call, x, [None, None, None, call[14 + n].shape[0]]) for n, x in enumerate((q, k)))
+        q, k = (with_sizes(call, x, [None, None, None, call[14 + n].shape[0]]) for n, x in enumerate((q, k)))
         q, k = (call.create("rms_norm", [x, call[14 + n]], eps=_eps(call, n)) for n, x in enumerate((q, k)))
     batch, rows = q.shape[0], q.shape[2]
-    ends = met_as(call, call.reshape(call[5], [call[5].shape[0]]), [batch])
+    ends = with_sizes(call, call.reshape(call[5], [call[5].shape[0]]), [batch])
     ends = call.create("add", [call.cast(ends, "i64"), call.constant(1, "i64")])
     step = step_of(call, ends, call.size(6, "total_sequence_length", 1), rows, call.optional(16))
     q, k = turned(call, q, k, 7, _positions(call, call.optional(9), step, batch, rows))
@@ -113,7 +113,8 @@ def _group_query_attention(call: Call) -> list[Any]:
             raise Unsupported("a cache that holds a window, with a bias of scores or without what was before")
         window = Window(call, step, past[0].shape[2], int(call.attr("local_window_size")), rows)
         past = [
-            met_as(call, cache, [batch, groups, window.room, x.shape[3]]) for cache, x in zip(past, new, strict=True)
+            with_sizes(call, cache, [batch, groups, window.room, x.shape[3]])
+            for cache, x in zip(past, new, strict=True)
         ]
         kept_rows = [call.create("concat", [cache, x], axis=2) for cache, x in zip(past, new, strict=True)]
         present = [window.next(x) for x in kept_rows]
@@ -122,7 +123,7 @@ def _group_query_attention(call: Call) -> list[Any]:
         present = [cached(call, cache, x, step) for cache, x in zip(past, new, strict=True)]
         kept_rows = [part(call, x, 0, step.keys, 2) for x in present]
         if bias is not None:
-            kept_rows = [met_as(call, x, [None, None, bias.shape[3], None]) for x in kept_rows]
+            kept_rows = [with_sizes(call, x, [None, None, bias.shape[3], None]) for x in kept_rows]
             bias = bias_of_scores(call, 10, q, kept_rows[0].shape[2])
         at = places(call, kept_rows[0].shape[2], 4, 3)
         there = call.create("lt", [at, step.ends])
@@ -168,7 +169,7 @@ def _weighed(call: Call, q: Any, k: Any, v: Any, kept: Any, added: Any) -> tuple
     if cap:
         own = call.create("tanh", [call.create("div", [own, call.like(cap, q)])])
         own = call.create("mul", [own, call.like(cap, q)])
-    own = met_as(call, own, [None, None, None, keys])
+    own = with_sizes(call, own, [None, None, None, keys])
     masked = call.create("add", [own, added])
     whole = [masked] if sink is None else _with_sink(call, masked, sink, [batch, heads, rows], keys)
     whole = call.create("softmax", [call.joined(whole, 3)], axis=3)
@@ -205,10 +206,11 @@ def _sparse_attention(call: Call) -> list[Any]:
         raise InvalidModel(f"{heads} heads of queries in groups for {groups} heads of keys")
     q, k, v = queries_keys_values(call, heads, groups)
     batch, rows = q.shape[0], q.shape[2]
-    step = step_of(call, met_as(call, call[8], [batch]), call.size(7, "total_sequence_length", 1), rows)
+    step = step_of(call, with_sizes(call, call[8], [batch]), call.size(7, "total_sequence_length", 1), rows)
     q, k = turned(call, q, k, 9, _positions(call, None, step, batch, rows))
     present = [
-        put(call, met_as(call, call[3 + n], [batch, groups, None, x.shape[3]]), x, step) for n, x in enumerate((k, v))
+        put(call, with_sizes(call, call[3 + n], [batch, groups, None, x.shape[3]]), x, step)
+        for n, x in enumerate((k, v))
     ]
     k, v = (repeated(call, part(call, x, 0, step.keys, 2), heads // groups) for x in present)
     at = places(call, step.keys, 4, 3)

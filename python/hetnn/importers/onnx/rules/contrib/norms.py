@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.onnx.rules.call import Call, wider
 from hetnn.importers.onnx.rules.declare import INT, contrib
 
@@ -13,8 +13,8 @@ def _rms_norm(call: Call, x: Any, scale: Any, axis: int) -> list[Any]:
     """x scale / sqrt(mean(x²) + epsilon) over the axes from `axis` on, and that factor where it is asked for."""
     dtype = wider(x.dtype, scale.dtype)  # the result is of the factor's
     first = call.axis(axis, len(x.shape))
-    x = met_as(call, x, [*[None] * first, *scale.shape])
-    scale = met_as(call, scale, list(x.shape[first:]))
+    x = with_sizes(call, x, [*[None] * first, *scale.shape])
+    scale = with_sizes(call, scale, list(x.shape[first:]))
     eps, axes = float(call.attr("epsilon")), list(range(first, len(x.shape)))
     y = call.create("rms_norm", [call.cast(x, dtype), call.cast(scale, dtype)], axes=len(axes), eps=eps)
     y = call.cast(y, scale.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import solved, unit_matrices
 from hetnn.importers.onnx.rules.call import Call
@@ -75,7 +75,7 @@ def _unfold(call: Call) -> Any:
 
 @contrib("Inverse", "X")
 def _inverse(call: Call) -> Any:
-    x = met_as(call, call[0], [*[None] * (len(call[0].shape) - 1), call[0].shape[-2]])
+    x = with_sizes(call, call[0], [*[None] * (len(call[0].shape) - 1), call[0].shape[-2]])
     x = call.cast(x, "f32") if x.dtype == "f16" else x
     factors, _, order, *_ = call.create_all("lu", [x], {})
     return call.cast(solved(call, factors, order, unit_matrices(call, x)), call[0].dtype)
@@ -84,7 +84,7 @@ def _inverse(call: Call) -> Any:
 @contrib("CDist", "A B", metric="sqeuclidean")
 def _distances(call: Call) -> Any:
     """Between each row of A and each of B: |a|² + |b|² - 2 ab, or its root."""
-    a, b = call[0], met_as(call, call[1], [None, call[0].shape[1]])
+    a, b = call[0], with_sizes(call, call[1], [None, call[0].shape[1]])
     rooted = call.one_of("metric", {"sqeuclidean": "", "euclidean": "sqrt"}, "sqeuclidean")
     squares = [call.create("sum", [call.create("mul", [x, x])], axes=[1], keepdim=True) for x in (a, b)]
     both = call.create("add", [squares[0], call.reshape(squares[1], [1, b.shape[0]])])
@@ -100,7 +100,7 @@ def _crop_and_resize(call: Call) -> Any:
     x, regions = call.ranked(0, 4, 4), call.ranked(1, 2, 2)
     nearest = call.one_of("mode", {"bilinear": "", "nearest": "nearest"}, "bilinear") == "nearest"
     count = regions.shape[0]
-    images = call.create("gather", [x, met_as(call, call[2], [count])], axis=0)
+    images = call.create("gather", [x, with_sizes(call, call[2], [count])], axis=0)
     weights, inside = [], []
     for axis, size in enumerate(call.sizes(3, "crop_size")):
         whole = x.shape[2 + axis]
@@ -161,7 +161,7 @@ def _no_repeats(call: Call) -> Any:
         last = part(call, words, runs + k, runs + k + 1, 1)
         hits.append(call.create("eq", [before, last]))
     hit = call.broadcast_to(call.folded("logical_and", hits), [batch, runs])
-    scores = met_as(call, call[1], [batch, None])
+    scores = with_sizes(call, call[1], [batch, None])
     bound = call.create("where", [hit, call.like(-np.inf, scores), call.like(np.inf, scores)])
     inputs = [scores, part(call, words, size - 1, rows, 1), bound]
     return call.create("scatter_elements", inputs, axis=1, reduce="min", include_self=True)
@@ -210,7 +210,7 @@ def _word_embedding(call: Call) -> Any:
     letters, weight, bias, table = call.ranked(0, 2, 2), call.ranked(1, 4, 4), call[2], call[3]
     filters, _, window, width = call.static_shape(weight, "filters of letters")
     words, longest = letters.shape
-    x = call.create("gather", [met_as(call, table, [None, width]), letters], axis=0)
+    x = call.create("gather", [with_sizes(call, table, [None, width]), letters], axis=0)
     image = call.reshape(x, [words, 1, longest, width])
     y = call.standard("Tanh", [call.standard("Conv", [image, weight, bias])])  # [words, filters, places, 1]
     length = call.create(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.attention import (
@@ -19,7 +19,7 @@ from hetnn.importers.onnx.rules.declare import INT, SOME_INTS, contrib
 def rotated(call: Call, x: Any, cos: Any, sin: Any) -> Any:
     """[batch, heads, rows, size], as far as the tables [batch, rows, half] reach: pairs of halves or of neighbours."""
     batch, _, rows, size = x.shape
-    cos, sin = (met_as(call, table, [batch, rows, None]) for table in (cos, sin))
+    cos, sin = (with_sizes(call, table, [batch, rows, None]) for table in (cos, sin))
     (half,) = call.static_shape(cos, "the table of rotations", slice(2, 3))
     cos, sin = (call.reshape(table, [batch, 1, rows, half]) for table in (cos, sin))
     first = part(call, x, 0, 2 * half)
@@ -42,7 +42,7 @@ def of_places(call: Call, table: Any, at: Any) -> Any:
 def _positions(call: Call, value: Any, batch: Size, rows: Size) -> Any:
     """The places of rows, [batch, rows]: as they are given, or counted from one number on."""
     if len(value.shape) == 2:
-        return met_as(call, value, [batch, rows])
+        return with_sizes(call, value, [batch, rows])
     if list(value.shape) not in ([1], []) and isinstance(value.shape[0], int):
         raise InvalidModel(f"position_ids of the shape {list(value.shape)}; it must be [1] or [batch, rows]")
     return call.broadcast_to(places(call, rows, 2, 1, call.reshape(value, [1, 1])), [batch, rows])
@@ -93,10 +93,10 @@ def _multimodal_rotary(call: Call) -> Any:
         follows = [k % 3 if k % 3 and k < 3 * sections[k % 3] else 0 for k in range(half)]
     else:
         follows = [stream for stream, size in enumerate(sections) for _ in range(size)]
-    at = met_as(call, call[1], [3, x.shape[0], x.shape[-2]])
+    at = with_sizes(call, call[1], [3, x.shape[0], x.shape[-2]])
     tables = []
     for table in (call[2], call[3]):
-        rows = of_places(call, met_as(call, table, [None, half]), at)  # [3, batch, rows, half]
+        rows = of_places(call, with_sizes(call, table, [None, half]), at)  # [3, batch, rows, half]
         picks = [call.constant([stream == own for own in follows], "bool") for stream in range(3)]
         parts = [call.reshape(part(call, rows, stream, stream + 1, 0), list(rows.shape[1:])) for stream in range(3)]
         chosen = call.create("where", [picks[1], parts[1], parts[0]])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.lowering.solving import transposed
 from hetnn.importers.onnx.rules.call import Call
@@ -141,7 +141,7 @@ def _gated_delta(call: Call) -> list[Any]:
     turned = (
         None
         if state is None
-        else call.create("permute", [met_as(call, state, [batch, values, width, keys])], perm=[0, 1, 3, 2])
+        else call.create("permute", [with_sizes(call, state, [batch, values, width, keys])], perm=[0, 1, 3, 2])
     )
     told = {
         "q_num_heads": values,
@@ -222,7 +222,7 @@ class _Packed:
         return call.create("add", [place, call.create("where", [inside, behind, end])])
 
     def starts_and_ends(self) -> tuple[Any, Any]:
-        bounds = self.call.cast(met_as(self.call, self.bounds, [self.batch + 1]), "i64")
+        bounds = self.call.cast(with_sizes(self.call, self.bounds, [self.batch + 1]), "i64")
         return part(self.call, bounds, 0, self.batch), part(self.call, bounds, 1, self.batch + 1)
 
     def before(self, by: int) -> Any:
@@ -258,7 +258,7 @@ def _run_hashes(call: Call) -> list[Any]:
     ids, before = call.ranked(0, 2, 2), int(call.attr("max_ngram_size")) - 1
     batch, rows = ids.shape
     none = _no_word(call, 5)
-    past = met_as(call, call[3], [batch, before]) if call.given(3) else call.broadcast_to(none, [batch, before])
+    past = with_sizes(call, call[3], [batch, before]) if call.given(3) else call.broadcast_to(none, [batch, before])
     whole = call.create("concat", [past, ids], axis=1)
 
     def shifted(x: Any, by: int) -> Any:
@@ -266,7 +266,7 @@ def _run_hashes(call: Call) -> list[Any]:
 
     starts = None
     if call.given(6):
-        segments = met_as(call, call[6], [batch, rows])
+        segments = with_sizes(call, call[6], [batch, rows])
         parts = [part(call, segments, 0, 1, 1), part(call, segments, 0, rows - 1, 1)]
         begun = call.create("ne", [segments, call.create("concat", parts, axis=1)])
         nowhere = call.broadcast_to(call.constant(False, "bool"), [batch, before])
@@ -309,8 +309,8 @@ def _hashes(
             mixes.append(call.broadcast_to(call.reshape(mix, [*mix.shape, 1]), [*mix.shape, heads]))
     axis = len(mixes[0].shape) - 1
     y = call.joined(mixes, axis)
-    y = call.create("remainder", [y, met_as(call, call[2], [y.shape[axis]])])
-    return y if offsets is None else call.create("add", [y, met_as(call, offsets, [y.shape[axis]])])
+    y = call.create("remainder", [y, with_sizes(call, call[2], [y.shape[axis]])])
+    return y if offsets is None else call.create("add", [y, with_sizes(call, offsets, [y.shape[axis]])])
 
 
 @contrib(
@@ -328,7 +328,7 @@ def _packed_conv(call: Call) -> list[Any]:
         raise Unsupported("updates of states, or filters that change")
     x, state = call.ranked(0, 2, 2), call.ranked(4, 3, 3)
     rows, (channels, _, taps) = x.shape[0], call.static_shape(call.ranked(1, 3, 3), "filters")
-    x, gap = met_as(call, x, [None, channels]), int(call.attr("dilation"))
+    x, gap = with_sizes(call, x, [None, channels]), int(call.attr("dilation"))
     batch, held = state.shape[0], (taps - 1) * gap
     # The state's rows in front of all others: [batch · held + rows, channels].
     before = call.reshape(call.create("permute", [state], perm=[0, 2, 1]), [batch * held, channels])
@@ -364,7 +364,7 @@ def _packed_hashes(call: Call) -> list[Any]:
     ids, before = call.ranked(0, 1, 1), int(call.attr("max_ngram_size")) - 1
     batch = call[4].shape[0] if call.given(4) else call[3].shape[0] - 1
     none = _no_word(call, 6)
-    past = met_as(call, call[4], [batch, before]) if call.given(4) else call.broadcast_to(none, [batch, before])
+    past = with_sizes(call, call[4], [batch, before]) if call.given(4) else call.broadcast_to(none, [batch, before])
     whole = call.create("concat", [call.reshape(past, [batch * before]), ids], axis=0)
     packed = _Packed(call, batch, before, ids.shape[0], call[3])
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
@@ -58,7 +58,7 @@ def _beam_search(call: Call) -> list[Any]:
     if kind == _PAIR:
         begin = _start(call, batch)
         words = _words(call, batch, 1)
-        seen = _behind_padding(call, ids, words.pad) if mask is None else met_as(call, mask, list(ids.shape))
+        seen = _behind_padding(call, ids, words.pad) if mask is None else with_sizes(call, mask, list(ids.shape))
         return _Search(call, words, PairDecoder(call, words, begin, ids, [seen])).found(words.of_rows(begin))
     if kind != _PAST:
         raise InvalidModel(f"BeamSearch of model_type {kind}; there are {_PAST} and {_PAIR}")
@@ -85,7 +85,7 @@ def _whisper(call: Call) -> list[Any]:
         raise Unsupported("WhisperBeamSearch with cross_qk or non_speech_probs")
     if call.attr("model_type") != _SOUNDS:
         raise InvalidModel(f"WhisperBeamSearch of model_type {call.attr('model_type')}, which must be {_SOUNDS}")
-    begin = met_as(call, call[10], [batch, None]) if call.given(10) else _start(call, batch)
+    begin = with_sizes(call, call[10], [batch, None]) if call.given(10) else _start(call, batch)
     words = _words(call, batch, begin.shape[1])
     return _Search(call, words, PairDecoder(call, words, begin, call[0], [])).found(words.of_rows(begin))
 
@@ -288,7 +288,7 @@ class _Search:
         """[rounds, batch, beams, vocabulary]: zeros behind the last round."""
         call, words = self._call, self._words
         width, most = first.shape[1], words.most - words.begun
-        others = met_as(call, others, [None, words.rows, width])
+        others = with_sizes(call, others, [None, words.rows, width])
         both = call.create("concat", [call.reshape(first, [1, words.rows, width]), others], axis=0)
         rest = most - both.shape[0]
         both = call.create("pad", [both], padding=[0, 0, 0, rest, 0, 0])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.fixed import read_size
 from hetnn.importers.onnx.rules.call import Call
@@ -35,7 +35,7 @@ def last_scores(call: Call, words: Words, logits: Any, rows: Size) -> Any:
     x = logits if count == 1 else part(call, logits, count - 1, count, 1)
     told = int(call.attr("vocab_size", -1))
     width: Size = logits.shape[2] if told <= 0 else told
-    x = met_as(call, call.reshape(x, [x.shape[0], x.shape[2]]), [rows, None])
+    x = with_sizes(call, call.reshape(x, [x.shape[0], x.shape[2]]), [rows, None])
     return x if width == x.shape[1] else part(call, x, 0, width, 1)
 
 
@@ -62,7 +62,7 @@ class PastDecoder:
         before = call.create("cumsum", [counted], axis=1, exclusive=True)
         self._positions = call.create("where", [is_word, before, call.constant(0, "i32")])
         self._lengths = call.create("sum", [call.cast(counted, "i64")], axes=[1], keepdim=True)
-        self._mask = words.continued(counted if mask is None else met_as(call, mask, list(ids.shape)), 1)
+        self._mask = words.continued(counted if mask is None else with_sizes(call, mask, list(ids.shape)), 1)
 
     def first(self) -> tuple[Any, list[Any]]:
         """As Decoder has it."""
@@ -77,7 +77,7 @@ class PastDecoder:
         """As Decoder has it."""
         call, rows = self._call, self._words.rows
         shape = [2, rows, self._heads, kept[0].shape[3], self._width]
-        kept = [met_as(call, past, shape) for past in kept]
+        kept = [with_sizes(call, past, shape) for past in kept]
         positions = call.cast(call.create("add", [self._lengths, number]), "i32")
         return self._run(self._graph, "next", call.reshape(word, [rows, 1]), positions, shape[3] + 1, kept)
 
@@ -148,7 +148,7 @@ class PairDecoder:
         """As Decoder has it."""
         call, rows = self._call, self._words.rows
         shape = [rows, self._heads, kept[0].shape[2], self._width]
-        kept = [met_as(call, past, shape) for past in kept]
+        kept = [with_sizes(call, past, shape) for past in kept]
         if self._takes_all:
             count = call.found_size(1, MOST_WORDS)
             call.create("read_size", [self._words.count_in(number)], sizes=[count])

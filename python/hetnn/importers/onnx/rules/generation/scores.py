@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, maximum
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import part, places
@@ -43,9 +43,11 @@ class Scores:
         if self._run > 0 and not (isinstance(words.most, int) and words.most < self._run):
             x = self._without(x, self._repeating(ids, count, vocabulary))
         if self._mask is not None:
-            x = self._without(x, self._zeros(met_as(call, self._mask, [vocabulary])))
+            x = self._without(x, self._zeros(with_sizes(call, self._mask, [vocabulary])))
         if self._first_mask is not None and first:
-            x = self._without(x, self._zeros(words.of_rows(met_as(call, self._first_mask, [words.batch, vocabulary]))))
+            x = self._without(
+                x, self._zeros(words.of_rows(with_sizes(call, self._first_mask, [words.batch, vocabulary])))
+            )
         if self._least is not None:
             is_end = call.create("eq", [places(call, vocabulary, 2, 1), call.constant(words.end, "i64")])
             x = self._without(x, call.create("logical_and", [is_end, call.create("lt", [count, self._least])]))

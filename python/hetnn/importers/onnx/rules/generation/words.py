@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.lowering.equal_sizes import met_as
+from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, maximum
 from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.contrib.pieces import places
@@ -46,7 +46,7 @@ class Words:
         """[rows, most] of [rows, begun] in i32, and of `rest` behind that. A run with more words given ends."""
         call = self.call
         behind = call.broadcast_to(call.constant([[rest]], "i32"), [self.rows, maximum(self.most - self.begun, 0)])
-        return met_as(call, call.create("concat", [given, behind], axis=1), [self.rows, self.most])
+        return with_sizes(call, call.create("concat", [given, behind], axis=1), [self.rows, self.most])
 
     def with_next(self, ids: Any, count: Any, words: Any) -> Any:
         """The rows with one word more [rows] behind the first `count`."""

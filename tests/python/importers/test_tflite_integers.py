@@ -418,6 +418,22 @@ def test_the_files_integers_whatever_they_stand_for(name: str, dtype: str) -> No
     check(name, [x, other], {}, [y])
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("dtype", "held"), [("i8", np.int8), ("i16", np.int16)])
+def test_a_quotient_above_the_greatest_is_the_greatest(dtype: str, held: Any, known: bool) -> None:
+    x = wide(64) if dtype == "i16" else Told([64], "i8", quant=Quant(0.05, 3))
+    least, most = int(np.iinfo(held).min), int(np.iinfo(held).max)
+    a, b = np.full(64, least, held), np.tile(np.array([-1, 1, -2, 3], held), 16)
+    divisor = constant(b, dtype, x.quant) if known else Told([64], dtype, quant=x.quant)
+    data = one("FLOOR_DIV", [x, divisor], [x], {})
+    given = [a] if known else [a, b]
+    found = hetnn.compile(data)(*given)
+    np.testing.assert_array_equal(found, np.minimum(a.astype(np.int64) // b, most))
+    ((theirs,),) = reference(data, [given])  # whose least by -1 is one or the other, by its place in a vector
+    np.testing.assert_array_equal(found[b != -1], theirs[b != -1])
+    assert set(theirs[b == -1].tolist()) <= {least, most}
+
+
 @pytest.mark.parametrize("name", ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
 def test_comparisons_of_16_bits(name: str) -> None:
     check(name, [wide(30, 40), wide(40)], {}, [Told([1], "bool")])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import numpy_type
 from hetnn.importers.tflite.fixed_point import multiplier_of, quotient, scaled
 from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only, signed
 from hetnn.importers.tflite.rules import integer_nodes as nodes
@@ -133,7 +134,9 @@ def _is_plain(call: Call) -> bool:
 def _binary(call: Call) -> Any:
     operands, first = call.meeting([0, 1])
     if _is_plain(call):
-        plain = call.create(_BINARY[call.name], [call.plain(x, k) for k, x in enumerate(operands)])
+        integers = [call.plain(x, k) for k, x in enumerate(operands)]
+        saturates = _may_overflow(call)
+        plain = _saturated_quotient(call, integers) if saturates else call.create(_BINARY[call.name], integers)
         return call.placed(plain if call.name in _COMPARISONS else graph_form(call, plain, call.outputs[0]), first)
     if call.typed and call.name in _COMPARISONS:  # LiteRT compares 256 times the reals, rounded
         rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
@@ -144,6 +147,19 @@ def _binary(call: Call) -> Any:
     if q and call.name == "MUL" and call.tensor(0).dtype == "i16":
         return call.placed(call.activated(_wide_product(call, operands, q)), first)
     return call.placed(call.activated(call.create(_BINARY[call.name], operands, **q)), first)
+
+
+def _may_overflow(call: Call) -> bool:
+    """Whether a quotient of integers may be 1 above the greatest: the least by -1."""
+    divisor = call.held(1).array
+    return call.name == "FLOOR_DIV" and (divisor is None or bool(np.any(divisor == -1)))
+
+
+def _saturated_quotient(call: Call, integers: list[Any]) -> Any:
+    """Cut downwards, and saturated: LiteRT's kernels convert a double that is too large, which C++ leaves undefined."""
+    dtype = integers[0].dtype
+    whole = call.create("floor_divide", [call.cast(x, "i32") for x in integers])
+    return call.cast(nodes.on(call, "minimum", whole, int(np.iinfo(numpy_type(dtype)).max)), dtype)
 
 
 def _quotient_of_bytes(call: Call, operands: list[Any], q: dict[str, Any]) -> Any:

@@ -52,6 +52,14 @@ std::optional<QuantFault> quant_fault(const Type& type) {
                               dtype_name(type.dtype), " and ", scales.size(), " scales",
                               scales.empty() ? std::string() : text(" from ", scales[0]))}};
   }
+  // f32 computes with them, but for sums, whose scales are products of two that it has.
+  if (type.dtype != DType::i32 && type.dtype != DType::i64) {
+    for (const double scale : scales) {
+      if (std::isfinite(static_cast<float>(scale)) && static_cast<float>(scale) > 0) continue;
+      return {{"quant_c4", text("must have scales that f32 has, from 1.4e-45 to 3.4e38; got ", number(scale), " for ",
+                                dtype_name(type.dtype))}};
+    }
+  }
   const bool has_axis = axis >= 0 && axis < type.rank();
   if ((scales.size() > 1 &&
        (!has_axis || type.shape[static_cast<size_t>(axis)] != Dim(static_cast<int64_t>(scales.size())))) ||

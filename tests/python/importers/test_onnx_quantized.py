@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.reference
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -134,3 +135,33 @@ def test_weights_with_a_zero_point_stay_on_the_cpu(op: str) -> None:
     np.testing.assert_array_equal(executable(x), hetnn.compile(graph)(x))
     (row,) = executable.report(format="dict")["not_on_preferred"]
     assert "'w' must have the zero point 0" in row["reasons"][0]["text"]
+
+
+def _steps(scale: Any, dtype: int, axis: int | None = None) -> onnx.ModelProto:
+    """x to integers of a scale and back, with the integers beside."""
+    attrs = {} if axis is None else {"axis": axis}
+    scales = np.asarray(scale, np.float32)
+    zero = helper.make_tensor("z", dtype, scales.shape, [3] * scales.size)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **attrs),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], **attrs),
+    ]
+    outputs = [helper.make_tensor_value_info(name, kind, [2, 6]) for name, kind in (("q", dtype), ("y", 1))]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 6])
+    graph = helper.make_graph(nodes, "g", [x], outputs, [numpy_helper.from_array(scales, "s"), zero])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+@pytest.mark.parametrize("dtype", [TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16])
+@pytest.mark.parametrize(("scale", "axis"), [(1e-42, None), (1e-45, None), (1e-38, None), ([0.1, 1e-42], 0)])
+def test_denormal_scales_are_computed_with(dtype: int, scale: Any, axis: int | None) -> None:
+    """Which tools may write for channels of zeros; as onnxruntime does, whatever becomes of other denormals."""
+    session = onnxruntime.InferenceSession(_steps(scale, dtype, axis).SerializeToString())
+    x = np.array([[0, 1e-42, -1e-42, 5e-42, 1e-38, 1], [0, 1e-45, -1, 3e-42, -1e-40, 2e-44]], np.float32)
+    for mine, theirs in zip(hetnn.compile(_steps(scale, dtype, axis))(x), session.run(None, {"x": x}), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_denormal_scale_that_no_type_has_is_refused() -> None:
+    with pytest.raises(hetnn.InvalidModel, match=r"the scale 1\.0005.*e-42 of 'x' is denormal; it must be finite and"):
+        hetnn.compile(_steps(1e-42, TensorProto.INT4))

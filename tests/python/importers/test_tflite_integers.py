@@ -598,3 +598,20 @@ def test_extremes_of_pixels_stay_on_the_npu(name: str, shape: tuple[int, ...], k
     assert not on_cpu & {"max_pool2d", "reduce_max", "reduce_min"}
     inputs = random_inputs(data)
     np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
+
+
+def test_channels_of_zeros_may_have_denormal_scales() -> None:
+    scales = np.array([0.02, 1e-42, 1e-38, 0.01], np.float32)
+    weights = RNG.integers(-127, 128, (4, 3, 3, 5))
+    weights[1:3] = 0
+    of_sums = [float(np.float32(0.05) * each) for each in scales]
+    bias = constant(np.array([100, 0, 0, -300]), "i32", Quant(of_sums, [0] * 4))
+    operands = [x_of(1, 8, 8, 5), constant(weights, "i8", Quant(scales.tolist(), [0] * 4)), bias]
+    check("CONV_2D", operands, options("Conv2D", StrideH=1, StrideW=1, DilationHFactor=1, DilationWFactor=1), [y_of()])
+
+
+def test_integers_of_a_denormal_scale_become_its_multiples() -> None:
+    check("DEQUANTIZE", [Told([300], "i8", quant=Quant(1e-42, 3))], {}, [Told([300])])
+    zeros, x = np.zeros(300, np.float32), RNG.normal(size=300).astype(np.float32) * np.float32(1e-37)
+    for given in (zeros, x):
+        check("QUANTIZE", [Told([300])], {}, [Told([300], "i8", quant=Quant(1e-38, 3))], [given])

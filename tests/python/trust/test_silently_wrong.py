@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -286,6 +287,32 @@ def test_denormals_count_as_zeros_unless_they_are_kept(threads: int) -> None:
     assert np.float32(TINY) * np.float32(1) > 0  # the caller's own arithmetic is as before
     image = pickle.loads(pickle.dumps(kept))
     assert torch.equal(image(x), x * 0.5)
+
+
+@pytest.mark.parametrize("scale", [2.0**-140, 2.0**-149, 1e-42])
+@pytest.mark.parametrize(("dtype", "least", "most"), [("i8", -128, 127), ("u8", 0, 255), ("i16", -(1 << 15), 32767)])
+def test_integers_of_a_denormal_scale_stand_for_its_multiples(scale: float, dtype: str, least: int, most: int) -> None:
+    """Where denormals count as zeros, 0 / scale would be NaN, and all else infinite."""
+    type_ = f"{dtype}{{{scale!r}:3}}[5]"
+    text = f"""graph @g {{stage = imported}} (%x: f32[5]) -> (%q, %y) {{
+  %q = quantize(%x) {{to = {dtype}, q_scale = [{scale!r}], q_zero = 3}} : {type_}
+  %y = dequantize(%q) : f32[5]
+}}"""
+    x = (np.array([0, 1, -2, 100, 1e9]) * np.float64(np.float32(scale))).astype(np.float32)
+    q, y = hetnn.compile(text)(x)
+    wanted = np.clip(np.array([0, 1, -2, 100, 1e9]) + 3, least, most)
+    np.testing.assert_array_equal(q, wanted)
+    np.testing.assert_array_equal(y, ((wanted - 3) * np.float64(np.float32(scale))).astype(np.float32))
+
+
+def test_blocks_of_a_denormal_scale_stand_for_its_multiples() -> None:
+    text = """graph @g {stage = imported} (%q: i4[1,4]) -> (%y) {
+  %s = constant() {value = f32[1,2] {1, 1e-38}} : f32[1,2]
+  %y = dequantize_blocks(%q, %s) {axis = 1, block = 2} : f32[1,4]
+}"""
+    q = np.array([[1, -8, 7, -8]], ml_dtypes.int4)
+    y = hetnn.compile(text)(q)
+    np.testing.assert_array_equal(y, q.astype(np.float32) * np.array([[1, 1, 1e-38, 1e-38]], np.float32))
 
 
 def test_denormals_of_another_word_are_refused() -> None:

@@ -59,6 +59,8 @@ def test_ir_texts_that_ask_for_too_much_are_refused(text: str, message: str) -> 
             "i8{nan}[2]",
             "must be of integers that may stand for reals, with finite positive scales; got i8 and 1 scales from nan",
         ),
+        ("i8{0.1,1e-60}[2]", "must have scales that f32 has, from 1.4e-45 to 3.4e38; got 1e-60 for i8"),
+        ("u8{1e300}[2]", "must have scales that f32 has, from 1.4e-45 to 3.4e38; got 1e+300 for u8"),
         (
             "i8{0.1,0.2,0.3}[8]",
             "must have one scale, or one for each index of an axis, and as many zero points or one; got 3 scales",

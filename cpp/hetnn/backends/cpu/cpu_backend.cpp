@@ -2,6 +2,7 @@
 #include "hetnn/backends/cpu/cpu_backend.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "hetnn/backends/cpu/emit.h"
 #include "hetnn/backends/cpu/launches.h"
@@ -15,6 +16,27 @@
 
 namespace hetnn::backends {
 namespace {
+
+bool is_denormal(float scale) { return std::fpclassify(scale) == FP_SUBNORMAL; }
+
+bool has_denormal_scale(const ops::Type& type) {
+  return type.quant &&
+         std::ranges::any_of(type.quant->scales, [](double scale) { return is_denormal(static_cast<float>(scale)); });
+}
+
+/// Whether integers of a call stand for multiples of a number so small that it would count as zero: real / scale would
+/// be infinite. Scales of blocks are a constant input.
+bool computes_with_denormal_scales(const ir::Node& node) {
+  const auto holds = [](const ir::Value* value) { return value && has_denormal_scale(value->type()); };
+  if (std::ranges::any_of(node.inputs(), holds) || std::ranges::any_of(node.outputs(), holds)) return true;
+  if (!node.attrs().contains("block")) return false;
+  for (size_t k = 1; k < node.inputs().size(); ++k) {
+    const Tensor* scales = node.constant_input(k);
+    if (scales && scales->dtype() == DType::f32 && std::ranges::any_of(scales->values<float>(), is_denormal))
+      return true;
+  }
+  return false;
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -65,9 +87,11 @@ class CpuBackend final : public Backend {
   program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler,
                             const LowerOptions& options) const override {
     program::Subprogram out;
-    out.code =
-        program::write_cpu_code({.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}),
-                                 .keep_denormals = options.keep_denormals});
+    const bool keep = options.keep_denormals || std::ranges::any_of(subgraph.nodes(), [](const ir::Node* node) {
+                        return computes_with_denormal_scales(*node);
+                      });
+    out.code = program::write_cpu_code(
+        {.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}), .keep_denormals = keep});
     return out;
   }
 

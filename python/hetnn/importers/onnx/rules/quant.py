@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.blocks import dequantized, of_blocks
 from hetnn.importers.lowering.quantization import typed_integers, typed_reals
 from hetnn.importers.onnx.rules.call import Call, rule
@@ -26,6 +26,19 @@ def _along(call: Call, value: Any, x: Any) -> Any:
     if len(value.shape) == 1:
         return call.reshape(value, [value.shape[0] if k == axis else 1 for k in range(rank)])
     return value
+
+
+def _scales_along(call: Call, scale: Any, x: Any) -> Any:
+    """As `_along`, of scales with which f32 computes. InvalidModel for a known one that would count as zero."""
+    known = call.known(1)
+    if known is not None and scale.dtype == "f32":
+        denormal = known[(known != 0) & (np.abs(known) < np.finfo(np.float32).tiny)]
+        if denormal.size:
+            raise InvalidModel(
+                f"the scale {float(denormal[0])!r} of '{call.node.input[0]}' is denormal; it must be finite and "
+                "1.18e-38 or more. Quantize the model again."
+            )
+    return _along(call, scale, x)
 
 
 def _quantized(call: Call, x: Any, scale: Any, zero: Any, dtype: str) -> Any:
@@ -57,7 +70,7 @@ def _quantize(call: Call) -> Any:
         typed = typed_integers(call, x, call.known(1), call.known(2), dtype, _axis_of(call))
         if typed is not None:
             return typed
-    return _quantized(call, x, _along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
+    return _quantized(call, x, _scales_along(call, scale, x), None if zero is None else _along(call, zero, x), dtype)
 
 
 @rule("DynamicQuantizeLinear")
@@ -99,7 +112,7 @@ def _dequantize(call: Call) -> Any:
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")
-    return call.cast(call.create("mul", [numbers, call.cast(_along(call, scale, x), "f32")]), dtype)
+    return call.cast(call.create("mul", [numbers, call.cast(_scales_along(call, scale, x), "f32")]), dtype)
 
 
 @rule("MatMulInteger")

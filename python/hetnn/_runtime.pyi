@@ -16,6 +16,7 @@ __all__: list[str] = [
     "Bound",
     "Counted",
     "Counters",
+    "ElementType",
     "Ends",
     "Executable",
     "Failure",
@@ -29,6 +30,7 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "element_types",
     "numpy_type",
     "numpy_types",
     "prometheus",
@@ -88,6 +90,45 @@ class Counters:
         """
         A request that ended otherwise now.
         """
+
+class ElementType:
+    """
+    An element type and what others call it; "" where they lack it.
+    """
+    @property
+    def bits(self) -> int:
+        """
+        Of an element; a stored one takes a byte.
+        """
+    @property
+    def c(self) -> str:
+        """
+        In hetnn.h.
+        """
+    @property
+    def is_stored(self) -> bool:
+        """
+        Whether nothing computes in it.
+        """
+    @property
+    def name(self) -> str: ...
+    @property
+    def numpy(self) -> str:
+        """
+        In numpy or ml_dtypes.
+        """
+    @property
+    def onnx(self) -> str:
+        """
+        In TensorProto.DataType.
+        """
+    @property
+    def tflite(self) -> str:
+        """
+        In the schema's TensorType.
+        """
+    @property
+    def torch(self) -> str: ...
 
 class RunTimes:
     """
@@ -453,6 +494,11 @@ class RunQueue:
         """
         For the requests that were submitted since the last one.
         """
+
+def element_types() -> list[ElementType]:
+    """
+    All, in the order of their numbers.
+    """
 
 def numpy_type(name: str) -> numpy.dtype[typing.Any]:
     """

@@ -1,4 +1,4 @@
-"""What numpy calls hetnn's element types, one table, that of the bindings; tensors of torch as arrays, and back.
+"""What others call hetnn's element types, one table, that of the bindings; tensors of torch as arrays, and back.
 
 Does not import torch: who has a tensor has done so.
 """
@@ -18,14 +18,14 @@ NUMPY: dict[str, np.dtype[Any]] = _runtime.numpy_types()
 # Of any. Unsupported where ml_dtypes, which has it, is not installed.
 numpy_type = _runtime.numpy_type
 
+# All, each with what others call it.
+TYPES = _runtime.element_types()
+
 # Those of torch that numpy lacks, by the name that torch and ml_dtypes give them: ours, and the integers of their bits.
 _BEYOND_NUMPY = {
-    "bfloat16": ("bf16", "int16"),
-    "float8_e4m3fn": ("f8e4m3fn", "uint8"),
-    "float8_e4m3fnuz": ("f8e4m3fnuz", "uint8"),
-    "float8_e5m2": ("f8e5m2", "uint8"),
-    "float8_e5m2fnuz": ("f8e5m2fnuz", "uint8"),
-    "float8_e8m0fnu": ("f8e8m0", "uint8"),
+    row.torch: (row.name, "int16" if row.bits == 16 else "uint8")
+    for row in TYPES
+    if row.torch and row.name not in NUMPY
 }
 
 

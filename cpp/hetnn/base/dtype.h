@@ -8,8 +8,8 @@
 namespace hetnn {
 
 enum class DType : uint8_t {
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) dtype,
-#define HETNN_STORED(dtype, name, numpy, c) dtype,
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) dtype,
+#define HETNN_STORED(dtype, name, numpy, c, ...) dtype,
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED
@@ -17,16 +17,16 @@ enum class DType : uint8_t {
 
 /// What is computed in, in the order of the enumeration.
 inline constexpr DType kComputedDTypes[] = {
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) DType::dtype,
-#define HETNN_STORED(dtype, name, numpy, c)
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) DType::dtype,
+#define HETNN_STORED(dtype, name, numpy, c, ...)
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED
 };
 /// All, likewise.
 inline constexpr DType kAllDTypes[] = {
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) DType::dtype,
-#define HETNN_STORED(dtype, name, numpy, c) DType::dtype,
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) DType::dtype,
+#define HETNN_STORED(dtype, name, numpy, c, ...) DType::dtype,
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED
@@ -53,12 +53,12 @@ using BFloat16 = NarrowFloat<DType::bf16>;
 
 template <typename T>
 struct DTypeOf;
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) \
-  template <>                                                     \
-  struct DTypeOf<type> {                                          \
-    static constexpr DType value = DType::dtype;                  \
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) \
+  template <>                                                          \
+  struct DTypeOf<type> {                                               \
+    static constexpr DType value = DType::dtype;                       \
   };
-#define HETNN_STORED(dtype, name, numpy, c)
+#define HETNN_STORED(dtype, name, numpy, c, ...)
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "hetnn/base/convert.h"
 #include "hetnn/base/error.h"
@@ -22,45 +23,51 @@ struct Format {
   bool negative_zero;
 };
 
-const Format* format_of(DType dtype) {
-  static constexpr Format kE4m3fn{3, 7, 8, 0x7e, 0x7f, 0x7f, true}, kE4m3fnuz{3, 8, 8, 0x7f, 0x80, 0x80, false},
-      kE5m2{2, 15, 8, 0x7b, 0x7c, 0x7e, true}, kE5m2fnuz{2, 16, 8, 0x7f, 0x80, 0x80, false},
-      kE2m1{1, 1, 4, 0x7, 0x7, 0x8, true};
-  switch (dtype) {
-    case DType::f8e4m3fn:
-      return &kE4m3fn;
-    case DType::f8e4m3fnuz:
-      return &kE4m3fnuz;
-    case DType::f8e5m2:
-      return &kE5m2;
-    case DType::f8e5m2fnuz:
-      return &kE5m2fnuz;
-    case DType::f4e2m1:
-      return &kE2m1;
-    default:
-      return nullptr;
-  }
-}
-
 // Width and sign of an integer.
 struct Width {
   int bits;
   bool is_signed;
 };
 
+// What the bits of a byte say: those of a small float, an integer, or else the exponent of a power of two.
+struct Encoding {
+  std::optional<Format> format;
+  std::optional<Width> width;
+};
+
+constexpr Encoding small_float(int mantissa_bits, int bias, int bits, uint8_t greatest, uint8_t above, uint8_t nan,
+                               bool negative_zero) {
+  return {Format{mantissa_bits, bias, bits, greatest, above, nan, negative_zero}, {}};
+}
+constexpr Encoding whole(int bits, bool is_signed) { return {{}, Width{bits, is_signed}}; }
+constexpr Encoding power_of_two() { return {}; }
+
+// Of all types, those that are computed in without one.
+constexpr Encoding kEncodings[] = {
+#define HETNN_COMPUTED(...) {},
+#define HETNN_STORED(dtype, name, numpy, c, torch, onnx, tflite, encoding) encoding,
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
+};
+
+const Encoding& encoding_of(DType dtype) {
+  if (!is_stored(dtype)) throw InternalError(text(dtype_name(dtype), " is no stored type"));
+  return kEncodings[static_cast<size_t>(dtype)];
+}
+
+const Format* format_of(DType dtype) {
+  if (!is_stored(dtype)) return nullptr;
+  const std::optional<Format>& format = encoding_of(dtype).format;
+  return format ? &*format : nullptr;
+}
+
+bool is_power(DType dtype) { return is_stored(dtype) && !encoding_of(dtype).format && !encoding_of(dtype).width; }
+
 Width width_of(DType dtype) {
-  switch (dtype) {
-    case DType::i4:
-      return {4, true};
-    case DType::u4:
-      return {4, false};
-    case DType::i2:
-      return {2, true};
-    case DType::u2:
-      return {2, false};
-    default:
-      throw InternalError(text(dtype_name(dtype), " is no stored type"));
-  }
+  const std::optional<Width>& width = encoding_of(dtype).width;
+  if (!width) throw InternalError(text(dtype_name(dtype), " has no integers"));
+  return *width;
 }
 
 // The finite value of bits without a sign.
@@ -100,7 +107,7 @@ uint8_t rounded(const Format& format, double x, bool saturate) {
   return static_cast<uint8_t>(bits | sign);
 }
 
-// f8e8m0 is the exponent of a float.
+// A power of two is the exponent of a float.
 uint8_t exponent_bits(float x, bool saturate, PowerRounding rounding) {
   uint32_t bits = 0;
   std::memcpy(&bits, &x, sizeof bits);
@@ -116,11 +123,17 @@ uint8_t exponent_bits(float x, bool saturate, PowerRounding rounding) {
 
 }  // namespace
 
-bool is_stored_float(DType dtype) { return format_of(dtype) != nullptr || dtype == DType::f8e8m0; }
+int dtype_bits(DType dtype) {
+  if (!is_stored(dtype)) return static_cast<int>(8 * dtype_bytes(dtype));
+  const auto& [format, width] = encoding_of(dtype);
+  return format ? format->bits : width ? width->bits : 8;
+}
+
+bool is_stored_float(DType dtype) { return is_stored(dtype) && !encoding_of(dtype).width; }
 
 float stored_value(DType dtype, uint8_t bits) {
   if (const Format* format = format_of(dtype)) return value(*format, bits);
-  if (dtype == DType::f8e8m0) {
+  if (is_power(dtype)) {
     return bits == 0xff ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0F, int{bits} - 127);
   }
   const Width width = width_of(dtype);
@@ -130,7 +143,7 @@ float stored_value(DType dtype, uint8_t bits) {
 
 uint8_t stored_bits(DType dtype, double x, bool saturate, PowerRounding rounding) {
   if (const Format* format = format_of(dtype)) return rounded(*format, x, saturate);
-  if (dtype == DType::f8e8m0) return exponent_bits(static_cast<float>(x), saturate, rounding);
+  if (is_power(dtype)) return exponent_bits(static_cast<float>(x), saturate, rounding);
   return stored_bits(dtype, convert<int64_t>(x));
 }
 

@@ -17,6 +17,9 @@ float stored_value(DType dtype, uint8_t bits);
 /// The least and the largest value of a type of integers, stored ones too.
 std::pair<int64_t, int64_t> integer_range(DType dtype);
 
+/// Bits of an element; of a stored type, as many of its byte as say something.
+int dtype_bits(DType dtype);
+
 /// Whether a stored type is a float.
 bool is_stored_float(DType dtype);
 

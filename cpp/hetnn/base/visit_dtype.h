@@ -36,11 +36,11 @@ template <typename F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
 // NOLINTBEGIN(bugprone-macro-parentheses): a type takes none
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) \
-  case DType::dtype:                                              \
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) \
+  case DType::dtype:                                                   \
     return f(type{});
 // NOLINTEND(bugprone-macro-parentheses)
-#define HETNN_STORED(dtype, name, numpy, c)
+#define HETNN_STORED(dtype, name, numpy, c, ...)
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED

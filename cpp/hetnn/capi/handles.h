@@ -11,8 +11,9 @@
 
 namespace hetnn::capi {
 
-#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c) static_assert(static_cast<int>(DType::dtype) == c);
-#define HETNN_STORED(dtype, name, numpy, c) static_assert(static_cast<int>(DType::dtype) == c);
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, ...) \
+  static_assert(static_cast<int>(DType::dtype) == c);
+#define HETNN_STORED(dtype, name, numpy, c, ...) static_assert(static_cast<int>(DType::dtype) == c);
 #include "hetnn/base/dtypes.inc"
 #undef HETNN_COMPUTED
 #undef HETNN_STORED

@@ -41,31 +41,14 @@ typedef enum hetnn_status HETNN_INT_ENUM {
   HETNN_CANCELLED = 6      /* hetnn_cancel was called */
 } hetnn_status;
 
+/* Element types, numbered from 0 in the order of their table: HETNN_F32, HETNN_F64, HETNN_F16, HETNN_BF16, HETNN_I8 and
+   so on. Nothing is computed in those of the second kind, HETNN_F8E4M3FN and so on: a byte for each element. */
 typedef enum hetnn_dtype HETNN_INT_ENUM {
-  HETNN_F32 = 0,
-  HETNN_F64 = 1,
-  HETNN_F16 = 2,
-  HETNN_BF16 = 3,
-  HETNN_I8 = 4,
-  HETNN_U8 = 5,
-  HETNN_I16 = 6,
-  HETNN_I32 = 7,
-  HETNN_I64 = 8,
-  HETNN_BOOL = 9,
-  HETNN_U16 = 10,
-  HETNN_U32 = 11,
-  HETNN_U64 = 12,
-  /* nothing is computed in these: a byte for each element */
-  HETNN_F8E4M3FN = 13,
-  HETNN_F8E4M3FNUZ = 14,
-  HETNN_F8E5M2 = 15,
-  HETNN_F8E5M2FNUZ = 16,
-  HETNN_F8E8M0 = 17,
-  HETNN_F4E2M1 = 18,
-  HETNN_I4 = 19,
-  HETNN_U4 = 20,
-  HETNN_I2 = 21,
-  HETNN_U2 = 22
+#define HETNN_COMPUTED(dtype, name, type, kind, numpy, kserve, c, torch, onnx, tflite) c,
+#define HETNN_STORED(dtype, name, numpy, c, torch, onnx, tflite, encoding) c,
+#include "hetnn/base/dtypes.inc"
+#undef HETNN_COMPUTED
+#undef HETNN_STORED
 } hetnn_dtype;
 
 /* The library's version, as "0.1.0". */

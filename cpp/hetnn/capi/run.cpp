@@ -59,7 +59,7 @@ runtime::Memory check(const hetnn_tensor* tensor, bool output, size_t index, std
   const auto called = [&] { return text(output ? "output " : "input ", index); };
   const hetnn_tensor t = taken(tensor, kFirstTensor_bytes, "hetnn_tensor");
   if (output && !t.data) return {nullptr, 0};
-  if (t.dtype < HETNN_F32 || t.dtype > HETNN_U2)
+  if (t.dtype < 0 || static_cast<size_t>(t.dtype) >= std::size(kAllDTypes))
     throw InvalidModel(text(called(), ": there is no element type ", static_cast<int>(t.dtype), "."));
   if (t.rank < 0 || t.rank > kMostRank || (t.rank > 0 && !t.dims)) {
     throw InvalidModel(text(called(), ": its rank is ", t.rank, " and its dims are ", t.dims ? "there" : "null",

@@ -37,8 +37,8 @@ Attrs quantize_attrs(const Type& type) {
 }
 
 bool may_be_quantized(DType dtype) {
-  constexpr DType kMay[] = {DType::i8, DType::u8, DType::i16, DType::i32, DType::i64,
-                            DType::i4, DType::u4, DType::i2,  DType::u2};
+  constexpr DType kMay[] = {DType::i8, DType::u8, DType::i16, DType::i32, DType::i64};
+  if (is_stored(dtype)) return !is_stored_float(dtype);
   return std::ranges::find(kMay, dtype) != std::end(kMay);
 }
 

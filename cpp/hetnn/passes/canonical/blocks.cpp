@@ -24,19 +24,8 @@ int axis_of(const ir::Node& reals) {
 }
 // Of a code: 0 for a type whose codes are no integers of a few bits.
 int bits_of(DType dtype) {
-  switch (dtype) {
-    case DType::i8:
-    case DType::u8:
-      return 8;
-    case DType::i4:
-    case DType::u4:
-      return 4;
-    case DType::i2:
-    case DType::u2:
-      return 2;
-    default:
-      return 0;
-  }
+  const bool is_code = is_stored(dtype) ? !is_stored_float(dtype) : dtype == DType::i8 || dtype == DType::u8;
+  return is_code ? dtype_bits(dtype) : 0;
 }
 
 // How many codes of a row block_linear has under one scale: a block, a part of it, or of a row under one scale as many

@@ -14,50 +14,24 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 from onnx import numpy_helper
 
+from hetnn.element_types import TYPES
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_bytes
 
 _MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
 _MOST_ELEMENTS = 1 << 28  # of a sparse tensor that is made dense
 
-# Element types by what ONNX calls them.
-_NAMES = {
-    "FLOAT": "f32",
-    "DOUBLE": "f64",
-    "FLOAT16": "f16",
-    "BFLOAT16": "bf16",
-    "INT8": "i8",
-    "UINT8": "u8",
-    "INT16": "i16",
-    "INT32": "i32",
-    "INT64": "i64",
-    "BOOL": "bool",
-    "UINT16": "u16",
-    "UINT32": "u32",
-    "UINT64": "u64",
-    "FLOAT8E4M3FN": "f8e4m3fn",
-    "FLOAT8E4M3FNUZ": "f8e4m3fnuz",
-    "FLOAT8E5M2": "f8e5m2",
-    "FLOAT8E5M2FNUZ": "f8e5m2fnuz",
-    "FLOAT8E8M0": "f8e8m0",
-    "FLOAT4E2M1": "f4e2m1",
-    "INT4": "i4",
-    "UINT4": "u4",
-    "INT2": "i2",
-    "UINT2": "u2",
-}
-
 
 def numbered(known: Mapping[str, int]) -> dict[int, str]:
     """Element types by number, of which the package onnx knows these: older ones lack the newest."""
-    return {known[name]: ours for name, ours in _NAMES.items() if name in known}
+    return {known[row.onnx]: row.name for row in TYPES if row.onnx in known}
 
 
 DTYPES = numbered(dict(onnx.TensorProto.DataType.items()))
 # Those of complex numbers, by what their parts are.
 PARTS: dict[int, str] = {onnx.TensorProto.COMPLEX64: "f32", onnx.TensorProto.COMPLEX128: "f64"}
 # Of those that tensors hold several of in a byte.
-_PACKED_BITS = {"f4e2m1": 4, "i4": 4, "u4": 4, "i2": 2, "u2": 2}
+_PACKED_BITS = {row.name: row.bits for row in TYPES if row.bits < 8}
 # Messages in messages, as many as protobuf reads.
 _DEEPEST = 100
 _STRING, _MESSAGE = FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hetnn.element_types import numpy_type
+from hetnn.element_types import NUMPY, numpy_type
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import Building
 from hetnn.importers.lowering.quantization import parameters, with_sign_turned
@@ -21,7 +21,7 @@ from hetnn.importers.tflite.model import Array, Quantization, Tensor
 _TYPED = ("i8", "u8", "i16")
 # How layers round, as LiteRT's reference kernels do.
 LITERT = {"q_rounding": "double"}
-_NAMES = {np.dtype(np.int8): "i8", np.dtype(np.uint8): "u8", np.dtype(np.int16): "i16", np.dtype(np.int32): "i32"}
+_NAMES = {NUMPY[name]: name for name in (*_TYPED, "i32")}
 
 
 def typed_attributes(quant: Quantization | None, dtype: str, axes: Sequence[int] | None = None) -> dict[str, Any]:

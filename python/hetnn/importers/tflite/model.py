@@ -15,7 +15,7 @@ import numpy as np
 import tflite
 from tflite.utils import BUILTIN_OPCODE2NAME
 
-from hetnn.element_types import numpy_type
+from hetnn.element_types import TYPES, numpy_type
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_bytes
 from hetnn.importers.model_file import is_tflite
@@ -26,11 +26,10 @@ Array = np.ndarray[Any, Any]
 # Offsets of the format have 31 bits; data behind the tables may lie farther.
 _MOST_BYTES = 1 << 36
 _MOST_AXES = 32
-# What the file calls element types, in order of their numbers. hetnn has no tensors of the capital ones.
-DTYPES = (
-    *("f32", "f16", "i32", "u8", "i64", "STRING", "bool", "i16", "COMPLEX64", "i8", "f64", "COMPLEX128", "u64"),
-    *("RESOURCE", "VARIANT", "u32", "u16", "i4", "bf16"),
-)
+# What the schema's package calls element types, by their numbers, and what hetnn does: of those that it lacks, texts
+# and complex numbers and what is newer than it, the schema's name.
+_OURS = {row.tflite: row.name for row in TYPES if row.tflite}
+DTYPES = {number: _OURS.get(name, name) for name, number in vars(tflite.TensorType).items() if isinstance(number, int)}
 # Elements of a sparse tensor that is made dense, at most.
 _MOST_DENSE = 1 << 28
 _SPARSE_VECTORS = {1: tflite.Int32Vector, 2: tflite.Uint16Vector, 3: tflite.Uint8Vector}
@@ -218,7 +217,7 @@ class _Reader:
 
     def _tensor(self, tensor: Any) -> Tensor:
         name, number = self._text(tensor.Name()), tensor.Type()
-        if not 0 <= number < len(DTYPES):
+        if number not in DTYPES:
             raise InvalidModel(f"the tensor '{name}' has the element type {number}, which the schema lacks.")
         shape, signature = (tuple(map(int, self._numbers(tensor, which))) for which in ("Shape", "ShapeSignature"))
         if len(shape) > _MOST_AXES or any(size < 0 for size in shape):

@@ -10,7 +10,7 @@ import sympy
 import torch
 
 from hetnn._core import Dim, Value
-from hetnn.element_types import NUMPY
+from hetnn.element_types import NUMPY, TYPES
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.equal_sizes import with_sizes
@@ -22,26 +22,7 @@ if TYPE_CHECKING:
     from hetnn.importers.lowering.loop_body import Body, BodyInput
     from hetnn.importers.torch.symbols import Symbols
 
-DTYPES = {
-    torch.float32: "f32",
-    torch.float64: "f64",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int8: "i8",
-    torch.uint8: "u8",
-    torch.int16: "i16",
-    torch.int32: "i32",
-    torch.int64: "i64",
-    torch.uint16: "u16",
-    torch.uint32: "u32",
-    torch.uint64: "u64",
-    torch.bool: "bool",
-    torch.float8_e4m3fn: "f8e4m3fn",
-    torch.float8_e4m3fnuz: "f8e4m3fnuz",
-    torch.float8_e5m2: "f8e5m2",
-    torch.float8_e5m2fnuz: "f8e5m2fnuz",
-    torch.float8_e8m0fnu: "f8e8m0",
-}
+DTYPES: dict[torch.dtype, str] = {getattr(torch, row.torch): row.name for row in TYPES if hasattr(torch, row.torch)}
 
 # The types of complex numbers, by that of their parts.
 PARTS = {torch.complex32: torch.float16, torch.complex64: torch.float32, torch.complex128: torch.float64}

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/visit_dtype.h"
+#include "hetnn/kernels/elementwise/compare.h"
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
@@ -146,6 +147,14 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
   });
 }
 
+namespace {
+
+constexpr Variant comparison(std::string_view op) {
+  return {.name = "compare", .op = op, .speed = "elementwise", .serves = serves_compare, .create = make_compare};
+}
+
+}  // namespace
+
 std::span<const Variant> elementwise_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "unary",
@@ -167,6 +176,16 @@ std::span<const Variant> elementwise_variants() {
        .create = make_integer_binary,
        .integers = true},
       {.name = "where", .op = "where", .speed = "elementwise", .serves = serves_where, .create = make_where},
+      comparison("eq"),
+      comparison("ne"),
+      comparison("gt"),
+      comparison("ge"),
+      comparison("lt"),
+      comparison("le"),
+      comparison("logical_and"),
+      comparison("logical_or"),
+      comparison("logical_xor"),
+      comparison("logical_not"),
       {.name = "nary",
        .op = "nary",
        .speed = "elementwise",

@@ -6,6 +6,7 @@
 // alpha of torch's add: use nary with coefficients. where   condition (bool), a, b (all broadcast) -> y, of any type.
 // binary_i8  the same of two quantized i8: in f32 on the reals, rounded once. params NAME.scales and NAME.zeros of the
 //         operator's inputs and of y.
+// compare see compare.h.
 // nary    x_0 ... x_{n-1} of the output's shape (or broadcast), f32 -> y.  n from 1 to 100.
 //         params op: add mul maximum minimum; coefficients ([] = all 1; add only); fan_in (0 = default of the machine,
 //         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;

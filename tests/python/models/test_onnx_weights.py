@@ -97,7 +97,7 @@ def test_speech_of_every_rate_and_number_of_voices_without_a_size_fixed(name: st
         theirs = reference.run(None, {part: x for part, x in given.items() if part in taken})
         for a, b in zip(exe(*(given[part] for part in order)), theirs, strict=True):
             close(a, b)
-    with pytest.raises(hetnn.InvalidModel, match="match_shape_c1|other sizes than lead to this: input 0 of LSTM"):
+    with pytest.raises(hetnn.InvalidModel, match=r"match_shape_c1|other sizes than lead to this: input 0 of LSTM"):
         exe(*(feeds(1, 1216, 16000)[part] for part in order))
 
 

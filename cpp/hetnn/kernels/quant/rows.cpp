@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -169,11 +171,9 @@ class AllSums {
   std::vector<int8_t> wanted_;
 };
 
-}  // namespace
-
-void ByteSum::choose() {
-  const QuantRows& ways = quant_rows();
-  const AllSums sums(*this);
+// Compares every two bytes, up to 125 times.
+void search(ByteSum& sum, const QuantRows& ways) {
+  const AllSums sums(sum);
   // Quotients of the scales round; among their neighbours are some that bring each sum to the right side of its halves.
   constexpr int kNearest[] = {0, 1, -1, 2, -2};
   const auto moved = [](double value, int steps) {
@@ -184,16 +184,63 @@ void ByteSum::choose() {
   for (const int of_a : kNearest) {
     for (const int of_b : kNearest) {
       for (const int of_offset : kNearest) {
-        factor_a = moved(double{a} / y, of_a);
-        factor_b = moved(double{b} / y, of_b);
-        offset = moved(-(double{factor_a} * a_zero + double{factor_b} * b_zero), of_offset);
-        if (!sums.are_of(*this, ways.sum_quick)) continue;
-        run = ways.sum_quick;
+        sum.factor_a = moved(double{sum.a} / sum.y, of_a);
+        sum.factor_b = moved(double{sum.b} / sum.y, of_b);
+        sum.offset = moved(-(double{sum.factor_a} * sum.a_zero + double{sum.factor_b} * sum.b_zero), of_offset);
+        if (!sums.are_of(sum, ways.sum_quick)) continue;
+        sum.run = ways.sum_quick;
         return;
       }
     }
   }
-  run = sums.are_of(*this, ways.sum_nearest) ? ways.sum_nearest : nullptr;
+  sum.run = sums.are_of(sum, ways.sum_nearest) ? ways.sum_nearest : nullptr;
+}
+
+// The latest choices: a sum is asked about for every layer that it may follow, and again where a file is loaded.
+class Choices {
+ public:
+  /// Whether the choice for `sum` was known, which it then is.
+  bool recall(ByteSum& sum, const QuantRows& ways) {
+    const std::scoped_lock lock(mutex_);
+    for (const Choice& each : kept_) {
+      if (each.ways != &ways || !is_of(each.sum, sum)) continue;
+      sum = each.sum;
+      return true;
+    }
+    return false;
+  }
+  void keep(const ByteSum& sum, const QuantRows& ways) {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.size() < kMost) return kept_.push_back({sum, &ways});
+    kept_[next_++ % kMost] = {sum, &ways};
+  }
+
+ private:
+  struct Choice {
+    ByteSum sum{};
+    const QuantRows* ways = nullptr;
+  };
+  static bool is_of(const ByteSum& one, const ByteSum& other) {
+    const auto asked = [](const ByteSum& s) {
+      return std::tuple(s.a, s.b, s.y, s.a_zero, s.b_zero, s.y_zero, s.low, s.high);
+    };
+    return asked(one) == asked(other);
+  }
+
+  static constexpr size_t kMost = 64;
+  std::mutex mutex_;
+  std::vector<Choice> kept_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+void ByteSum::choose() {
+  static Choices choices;
+  const QuantRows& ways = quant_rows();
+  if (choices.recall(*this, ways)) return;
+  search(*this, ways);
+  choices.keep(*this, ways);
 }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -8,8 +8,8 @@
 namespace hetnn::runtime {
 
 struct CommandTime {
-  std::string node;
-  std::string kernel;
+  std::string node = {};
+  std::string kernel = {};
   double start_us = 0;  // after the visit's start
   double wall_us = 0;
   std::vector<double> thread_us = {};      // that each thread computed; the rest of wall_us it waited for others

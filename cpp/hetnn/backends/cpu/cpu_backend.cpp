@@ -42,7 +42,7 @@ class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const DeviceSpec& spec)
       : Backend(spec), speeds_(cpu::parse_speeds(spec.spec_json, "the data sheet of " + spec.name)) {
-    kernels::chosen_isa();  // says where the environment names none
+    kernels::chosen_isa();  // throws where HETNN_TARGET names no instructions of this machine
   }
 
   /// Every operator runs: by a variant where one takes the call, else by its meaning.

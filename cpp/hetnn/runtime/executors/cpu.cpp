@@ -90,7 +90,7 @@ class CpuVisit final : public Visit {
     Clock::time_point begin;
   };
   void run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch);
-  CommandTime time_of(size_t index, Clock::time_point visit, Clock::time_point begin) const;
+  void describe(size_t index, CommandTime& time) const;
 
   const CpuBound& bound_;
   std::byte* const scratch_;
@@ -322,7 +322,9 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   }
   for (size_t k = 0; launch.commands && k < pointers_.size(); ++k) {
     const auto first = thread_us_.begin() + static_cast<std::ptrdiff_t>(k * threads);
-    (*launch.commands)[k].thread_us.assign(first, first + static_cast<std::ptrdiff_t>(threads));
+    CommandTime& time = (*launch.commands)[k];
+    time.thread_us.assign(first, first + static_cast<std::ptrdiff_t>(threads));
+    describe(k, time);
   }
   done.set();
 }
@@ -367,13 +369,14 @@ void CpuVisit::run_alone(size_t index, const Launch& launch) {
   tell_refused(index);
 }
 
-CommandTime CpuVisit::time_of(size_t index, Clock::time_point visit, Clock::time_point begin) const {
+// What is told of a command besides its times: behind the visit, so that no command waits for it.
+void CpuVisit::describe(size_t index, CommandTime& time) const {
   const BoundCommand& command = bound_.commands()[index];
-  CommandTime time{command.command.node,
-                   command.kernel ? command.command.variant
-                   : command.body ? std::string("body")
-                                  : text("meaning of ", command.command.op->name),
-                   us(begin - visit), us(Clock::now() - begin)};
+  time.node = command.command.node;
+  time.kernel = lies_there(index) ? std::string("view")
+                : command.kernel  ? command.command.variant
+                : command.body    ? std::string("body")
+                                  : text("meaning of ", command.command.op->name);
   const ops::Call& call = command.call->call();
   const ops::OpDef& op = *call.op;
   ops::Work work;
@@ -394,7 +397,6 @@ CommandTime CpuVisit::time_of(size_t index, Clock::time_point visit, Clock::time
   for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
     for (const int32_t id : *ids) time.bytes += id < 0 ? 0 : static_cast<double>(bound_.buffer(id).size_bytes);
   }
-  return time;
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
@@ -417,29 +419,30 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (lies_there(k)) {
-      if (times && thread == 0) times->push_back({command.command.node, "view", us(begin - stretch.begin)});
+      if (times && thread == 0) times->push_back({.start_us = us(begin - stretch.begin)});
       continue;
     }
-    const auto computed = [&, from = begin] {
+    const auto compute = [&](const auto& share) {
+      const auto from = times ? Clock::now() : Clock::time_point();
+      share();
       if (times)
         thread_us_[k * static_cast<size_t>(bound_.threads()) + static_cast<size_t>(thread)] = us(Clock::now() - from);
     };
     if (command.serial) {
-      if (thread == 0 && !stops) {
-        run_alone(k, launch);
-        computed();
-      }
+      if (thread == 0 && !stops) compute([&] { run_alone(k, launch); });
       all_here = false;
     } else {
       if (!all_here && !meet()) return;
       all_here = true;
-      command.kernel->run({thread, barrier.threads(), barrier, scratch_, &refused_}, pointers_[k].inputs.data(),
-                          pointers_[k].outputs.data());
-      computed();
+      compute([&] {
+        command.kernel->run({thread, barrier.threads(), barrier, scratch_, &refused_}, pointers_[k].inputs.data(),
+                            pointers_[k].outputs.data());
+      });
       if (!meet()) return;
       if (thread == 0) tell_refused(k);
     }
-    if (times && thread == 0) times->push_back(time_of(k, stretch.begin, begin));
+    if (times && thread == 0)
+      times->push_back({.start_us = us(begin - stretch.begin), .wall_us = us(Clock::now() - begin)});
   }
   if (stops) last_barrier_.store(met, std::memory_order_relaxed);
 }
@@ -450,7 +453,7 @@ class CpuExecutor final : public Executor {
       : program_(load.program),
         code_(program::read_cpu_code(load.code, load.subprogram, load.program, load.called)),
         bodies_(load.bodies) {
-    kernels::chosen_isa();  // says where the environment names none
+    kernels::chosen_isa();  // throws where HETNN_TARGET names no instructions of this machine
     for (const program::Command& command : code_.commands) check_body(command, load.program, bodies_, load.called);
   }
   std::vector<Moment> moments() const override {

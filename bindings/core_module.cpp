@@ -4,6 +4,7 @@
 #include "bindings/errors.h"
 
 namespace hetnn {
+void bind_backends(pybind11::module_& m);
 void bind_compile(pybind11::module_& m);
 void bind_dim(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
@@ -19,6 +20,7 @@ void bind_windows(pybind11::module_& m);
 PYBIND11_MODULE(_core, m) {
   m.doc() = "The compiler of hetnn and its tools.";
   hetnn::register_errors();
+  hetnn::bind_backends(m);
   hetnn::bind_dim(m);
   hetnn::bind_graph(m);
   hetnn::bind_compile(m);

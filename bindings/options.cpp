@@ -2,7 +2,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include "hetnn/backends/backend.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/json_limits.h"
 #include "hetnn/compiler/compile.h"
@@ -60,7 +59,6 @@ void bind_options(py::module_& m) {
   m.def(
       "read_options", [](const std::string& options) { return options_json(parse_options(options)); },
       py::arg("options"), "Checks options given as JSON text and returns all of them, defaults included.");
-  m.def("device_kinds", &backends::backend_kinds, "The kinds of device: those built in, and what was registered.");
   m.def("json_formats", &json_formats, "The kinds of JSON that are read, with their limits.");
   m.def("json_schema", &json_schema, py::arg("format"), py::arg("strategy") = "cost",
         "The JSON schema of a format of json_formats(); of one strategy's options, by its name.");

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 
 #include "bindings/arrays.h"
 #include "hetnn/base/stop.h"
@@ -22,6 +25,7 @@ namespace hetnn {
 namespace {
 
 using runtime::Executable;
+using CodeElsewhere = std::function<std::tuple<std::string, int64_t, py::bytes>(const py::bytes&)>;
 
 // The bytes stay where they are, and keep their size.
 program::Blob blob_of(const py::buffer& image) {
@@ -246,10 +250,23 @@ void bind_runtime_executable(py::module_& m) {
            py::arg("image"), py::arg("threads") = 0)
       .def_static(
           "load",
-          [](const std::string& path, int threads, bool copy) {
-            return warning(Executable::load(path, threads, copy));
+          [](const std::string& path, int threads, bool copy, const std::map<std::string, CodeElsewhere>& elsewhere) {
+            Executable::Elsewhere devices;
+            for (const auto& [device, made] : elsewhere) {
+              devices[device] = [made](const program::Image& image) {
+                const auto [kind, version, code] =
+                    made(py::bytes(reinterpret_cast<const char*>(image.data()), image.size()));
+                const auto bytes = std::as_bytes(std::span(std::string_view(code)));
+                return program::Code{kind, version, {bytes.begin(), bytes.end()}};
+              };
+            }
+            return warning(Executable::load(path, threads, copy, devices));
           },
-          py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false, "Maps a .hetnn file, or copies it.")
+          py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false,
+          py::arg("elsewhere") = std::map<std::string, CodeElsewhere>(),
+          "Maps a .hetnn file, or copies it. `elsewhere` has, by device, what makes kind, version and bytes of code "
+          "from "
+          "the image of a subprogram of it.")
       .def("run", &run, py::arg("inputs"), py::arg("out"), py::arg("times"), py::arg("time_commands") = false,
            py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
            "The outputs for contiguous arrays in the model's order. Fills `times`.")
@@ -294,6 +311,14 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Of every subprogram, the earlier ones that it waits for.")
+      .def_property_readonly(
+          "code_kinds",
+          [](const Executable& e) {
+            std::vector<std::string> out;
+            for (const program::Subprogram& subprogram : e.program()->subprograms) out.push_back(subprogram.code.kind);
+            return out;
+          },
+          "Of every subprogram, the kind of device that its code is for.")
       .def("kept_bytes", &Executable::kept_bytes, py::call_guard<py::gil_scoped_release>(),
            "Bytes of memory that idle runs keep.")
       .def_property_readonly(

@@ -5,6 +5,7 @@
 
 namespace hetnn {
 void bind_runtime_counters(pybind11::module_& m);
+void bind_runtime_devices(pybind11::module_& m);
 void bind_runtime_element_types(pybind11::module_& m);
 void bind_runtime_executable(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_runtime, m) {
   m.doc() = "The runtime of hetnn: loads and runs executables.";
   hetnn::register_errors();
   hetnn::bind_runtime_counters(m);
+  hetnn::bind_runtime_devices(m);
   hetnn::bind_runtime_element_types(m);
   hetnn::bind_runtime_executable(m);
   hetnn::bind_runtime_images(m);

@@ -89,7 +89,7 @@ def _allowed_floors(path: Path, floors: dict[str, set[str]]) -> set[str] | None:
     if parts[:2] == ("tests", "cpp") and len(parts) > 3 and parts[2] in floors:
         return floors[parts[2]] | {parts[2]}
     if parts[0] == "bindings" and path.name.startswith("runtime_"):
-        return floors["runtime"] | {"runtime", "serve"}
+        return floors["runtime"] | {"runtime", "serve", "capi"}
     if parts[0] == "bindings" and path.name.startswith("store_"):
         return floors["store"] | {"store"}
     return None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hetnn.api import check as check
     from hetnn.api import compile as compile
     from hetnn.api import plan as plan
+    from hetnn.backends import register_backend as register_backend
     from hetnn.calibration import calibrate as calibrate
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
@@ -32,6 +33,7 @@ _HOMES = {
     "plan": "hetnn.api",
     "check": "hetnn.api",
     "calibrate": "hetnn.calibration",
+    "register_backend": "hetnn.backends",
     "Executable": "hetnn.executable",
     "load": "hetnn.executable",
     "OnnxBackend": "hetnn.onnx_backend",
@@ -61,6 +63,7 @@ __all__ = [
     "plan",
     "plan_problem",
     "quantize",
+    "register_backend",
 ]
 
 

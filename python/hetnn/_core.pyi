@@ -52,6 +52,7 @@ __all__: list[str] = [
     "plan",
     "quantize_roles",
     "read_options",
+    "register_backend",
     "resampled",
     "return_free_memory",
     "rules",
@@ -573,6 +574,11 @@ def quantize_roles(graph: Graph) -> list[typing.Any]:
 def read_options(options: str) -> str:
     """
     Checks options given as JSON text and returns all of them, defaults included.
+    """
+
+def register_backend(kind: str, factory: typing.Any) -> None:
+    """
+    Adds a kind of device, or replaces it: `factory(name, spec_json)` makes a hetnn.backends.Compiler.
     """
 
 def resampled(

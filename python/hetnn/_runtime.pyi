@@ -30,11 +30,14 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "device_kinds",
     "element_types",
     "numpy_type",
     "numpy_types",
     "prometheus",
     "put_together",
+    "register_device",
+    "set_device_finder",
     "set_image_decoder",
     "take_apart",
     "usable_threads",
@@ -172,9 +175,16 @@ class Executable:
     A loaded program. Thread-safe.
     """
     @staticmethod
-    def load(path: str, threads: typing.SupportsInt | typing.SupportsIndex = 0, copy: bool = False) -> Executable:
+    def load(
+        path: str,
+        threads: typing.SupportsInt | typing.SupportsIndex = 0,
+        copy: bool = False,
+        elsewhere: collections.abc.Mapping[
+            str, collections.abc.Callable[[bytes], tuple[str, typing.SupportsInt | typing.SupportsIndex, bytes]]
+        ] = {},
+    ) -> Executable:
         """
-        Maps a .hetnn file, or copies it.
+        Maps a .hetnn file, or copies it. `elsewhere` has, by device, what makes kind, version and bytes of code from the image of a subprogram of it.
         """
     def __init__(
         self, image: typing_extensions.Buffer, threads: typing.SupportsInt | typing.SupportsIndex = 0
@@ -231,6 +241,11 @@ class Executable:
     def set_specializer(self, compile: collections.abc.Callable[[dict[str, int], int, int], tuple[bytes, str]]) -> None:
         """
         `compile(bindings, body, weights_bytes)` returns the image of what code for those sizes, of the model (-1) or of a body, adds to the weights there are, and why devices cannot run some of it, or empty text.
+        """
+    @property
+    def code_kinds(self) -> list[str]:
+        """
+        Of every subprogram, the kind of device that its code is for.
         """
     @property
     def depends_on(self) -> list[list[int]]:
@@ -495,6 +510,11 @@ class RunQueue:
         For the requests that were submitted since the last one.
         """
 
+def device_kinds() -> list[str]:
+    """
+    The kinds of device that run here: built in, and registered.
+    """
+
 def element_types() -> list[ElementType]:
     """
     All, in the order of their numbers.
@@ -520,6 +540,16 @@ def prometheus(
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
+    """
+
+def register_device(kind: str, open: typing.Any) -> None:
+    """
+    Adds a kind of device: `open(device, version, code, inputs, outputs)`, with (name, dtype, shape) a port, gives a function of a list of arrays that returns another. Executables loaded from now on know it.
+    """
+
+def set_device_finder(finder: typing.Any) -> None:
+    """
+    Called with a kind of device that is not registered, to register it.
     """
 
 def set_image_decoder(decode: typing.Any) -> None:

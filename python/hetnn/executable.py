@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hetnn import _runtime
+from hetnn.backends.registry import find_to_run
 from hetnn.batches import OnBatches
 from hetnn.default_inputs import DefaultInputs
 from hetnn.element_types import array_of, tensor_of
@@ -37,6 +38,7 @@ _ARRAYS = frozenset([np.ndarray])
 _DLPACK_CPU = 1
 _PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
+_runtime.set_device_finder(find_to_run)
 MAX_THREADS = 4096
 
 
@@ -56,20 +58,40 @@ def load(
     refuse_when_full: bool = False,
     *,
     copy: bool = False,
+    devices: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Executable:
     """The executable in a .hetnn file, mapped: its weights are not copied and must not change while used.
 
-    With `copy` the file may be written afterwards.
+    With `copy` the file may be written afterwards. `devices` says which devices stand behind a device server elsewhere:
+    {"relu-only": {"at": "HOST:PORT", "token_file": F, "timeout_s": 30, "tls": False, "tls_ca": None}}. What is lost on
+    the way, late or garbled ends a run with Unavailable; the device is taken up again when it is there.
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy))
+    places = _places(devices)
+    elsewhere = {name: _sent_to(place) for name, place in places.items()}
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, elsewhere))
+    loaded._set_places(places)
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     loaded._file = file if file is not None and file.is_there() else None
     return loaded
+
+
+def _places(devices: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict[str, Any]]:
+    if not devices:
+        return {}
+    from hetnn.remote.client import check_place
+
+    return {name: check_place(name, place) for name, place in devices.items()}
+
+
+def _sent_to(place: Mapping[str, Any]) -> Callable[[bytes], tuple[str, int, bytes]]:
+    from hetnn.remote.client import KIND, code_elsewhere
+
+    return lambda image: (KIND, 1, code_elsewhere(place, image))
 
 
 @dataclass(frozen=True)
@@ -115,15 +137,21 @@ _opened: dict[tuple[str, int], _runtime.Executable] = {}
 _opening = threading.Lock()
 
 
-def _open_again(path: str, header_hash: str, threads: int, limits: tuple[int | None, bool]) -> Executable:
-    """The executable of a pickle. What keeps no states and is not bounded is opened once in a process."""
+def _open_again(
+    path: str,
+    header_hash: str,
+    threads: int,
+    limits: tuple[int | None, bool],
+    places: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Executable:
+    """The executable of a pickle. What keeps no states, is not bounded and runs here is opened once in a process."""
     with _opening:
-        engine = _opened.get((header_hash, threads))
+        engine = None if places else _opened.get((header_hash, threads))
         if engine is None or limits[0] is not None:
-            opened = load(path, threads, *limits)
+            opened = load(path, threads, *limits, devices=places)
             if opened._file is None or opened._file.header_hash != header_hash:
                 raise InvalidModel(f"'{path}' is not the file any more that the executable was pickled as.")
-            if not opened.states and limits[0] is None:
+            if not opened.states and limits[0] is None and not places:
                 if len(_opened) >= _MOST_OPENED:
                     del _opened[next(iter(_opened))]
                 _opened[header_hash, threads] = opened._engine
@@ -167,6 +195,7 @@ class Executable:
         self._apart: SizesApart | None = None  # for inputs that do not share their sizes
         self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
         self._limits: tuple[int | None, bool] = (None, False)
+        self._places: dict[str, dict[str, Any]] = {}  # of the devices that stand elsewhere
 
     @classmethod
     def from_image(
@@ -260,11 +289,23 @@ class Executable:
     def last_times(self) -> list[dict[str, Any]]:
         """Of the calling thread's last run: one row a subprogram, in µs from the run's start.
 
+        `at` is where its device stands: "local", or the address of a device server.
         Behind them one row a subprogram that a loop repeated, as `LOOP/body NAME`, however many rounds there were: the
         first start, the last finish, and `queue_us` and `cycles` of all rounds.
         """
         times = self._of_thread.times
-        return [*times.subprograms(), *times.bodies()]
+        rows = [*times.subprograms(), *times.bodies()]
+        for row in rows:
+            if row["device"] in self._places:
+                row["at"] = self._places[row["device"]]["at"]
+        return rows
+
+    def _set_places(self, places: dict[str, dict[str, Any]]) -> None:
+        there = [device["name"] for device in self.target["devices"]] if places else []
+        unknown = [name for name in places if name not in there]
+        if unknown:
+            raise InvalidModel(f"there is no device '{unknown[0]}' in this executable; it has {', '.join(there)}.")
+        self._places = places
 
     def session(self) -> Session:
         """States for one more user of a model that keeps any: runs of different sessions share nothing."""
@@ -394,7 +435,8 @@ class Executable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._file is not None and self._file.is_there():
-            return (_open_again, (self._file.path, self._file.header_hash, self.threads, self._limits))
+            places = self._places or None
+            return (_open_again, (self._file.path, self._file.header_hash, self.threads, self._limits, places))
         return (Executable.from_image, (self._engine.image(), self.threads))
 
     def __repr__(self) -> str:
@@ -405,6 +447,11 @@ class Executable:
 
     def _repr_html_(self) -> str:
         return str(self.report("html"))
+
+    @property
+    def on_general_processor(self) -> bool:
+        """Whether all of it runs on the general processor."""
+        return set(self._engine.code_kinds) <= {"cpu"}
 
     @property
     def is_dynamic(self) -> bool:

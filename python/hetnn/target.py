@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hetnn.backends.registry import device_of, prepare_to_compile
 from hetnn.errors import InvalidModel
 from hetnn.files import read_text
 from hetnn.json_text import load_json
+from hetnn.targets import load_spec, plain_kinds
 
 
 def resolve_target(target: Any) -> dict[str, Any]:
@@ -20,6 +22,14 @@ def resolve_target(target: Any) -> dict[str, Any]:
     function's own form, or the path of a file of it, as `hetnn targets NAME --json` prints. InvalidModel names the part
     that is not understood.
     """
+    found = _resolved(target)
+    for device in found["devices"]:
+        if isinstance(device, Mapping):
+            prepare_to_compile(str(device.get("kind")))
+    return found
+
+
+def _resolved(target: Any) -> dict[str, Any]:
     if isinstance(target, Mapping):
         return _of_sheet(dict(target))
     if isinstance(target, os.PathLike):
@@ -57,7 +67,7 @@ def _read(path: str) -> Any:
 
 
 def _assemble(devices: list[dict[str, Any]]) -> dict[str, Any]:
-    if all(device["kind"] == "npu" for device in devices):
+    if not any(device["kind"] in plain_kinds() for device in devices):
         devices.insert(0, {"name": "cpu", "kind": "cpu"})
     seen: dict[str, int] = {}
     for device in devices:
@@ -68,11 +78,9 @@ def _assemble(devices: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _device(part: str) -> dict[str, Any]:
-    from hetnn.targets import load_spec, plain_kinds
-
     if part in plain_kinds():
         return {"name": part, "kind": part}
-    return _npu(load_spec(part))
+    return device_of(part) or _npu(load_spec(part))
 
 
 def _npu(spec: Any) -> dict[str, Any]:

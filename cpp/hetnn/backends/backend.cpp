@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "hetnn/base/error.h"
 
@@ -32,7 +33,7 @@ Kinds& kinds() {
 
 void register_backend(const std::string& kind, BackendMaker maker) {
   const std::lock_guard lock(kinds().mutex);
-  kinds().makers[kind] = maker;
+  kinds().makers[kind] = std::move(maker);
 }
 
 std::vector<std::string> backend_kinds() {
@@ -43,7 +44,7 @@ std::vector<std::string> backend_kinds() {
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceSpec& spec) {
-  BackendMaker maker = nullptr;
+  BackendMaker maker;
   {
     const std::lock_guard lock(kinds().mutex);
     if (auto at = kinds().makers.find(spec.kind); at != kinds().makers.end()) maker = at->second;

@@ -1,6 +1,7 @@
 // What a device adds to planning: turning its subgraphs into code that the runtime runs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -99,7 +100,7 @@ std::unique_ptr<Backend> make_backend(const DeviceSpec& spec);
 std::vector<std::string> backend_kinds();
 
 /// Adds a kind besides those of all_backends.inc.
-using BackendMaker = std::unique_ptr<Backend> (*)(const DeviceSpec& spec);
+using BackendMaker = std::function<std::unique_ptr<Backend>(const DeviceSpec& spec)>;
 void register_backend(const std::string& kind, BackendMaker maker);
 
 }  // namespace hetnn::backends

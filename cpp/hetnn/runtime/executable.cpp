@@ -15,6 +15,7 @@
 #include "hetnn/program/pack.h"
 #include "hetnn/program/validate.h"
 #include "hetnn/runtime/context_pool.h"
+#include "hetnn/runtime/slice.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -91,9 +92,16 @@ void check_booleans(const program::Program& program, std::span<const ops::View> 
 
 }  // namespace
 
-std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy) {
+std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy,
+                                             const Elsewhere& elsewhere) {
   const std::string called = text("'", path, "'");
-  return std::make_unique<Executable>(program::read_program(path, called, copy), threads, called);
+  program::Program program = program::read_program(path, called, copy);
+  for (size_t k = 0; k < program.subprograms.size(); ++k) {
+    program::Subprogram& subprogram = program.subprograms[k];
+    if (const auto at = elsewhere.find(subprogram.device); at != elsewhere.end())
+      subprogram.code = at->second(program::pack(slice(program, k)));
+  }
+  return std::make_unique<Executable>(std::move(program), threads, called);
 }
 
 Executable::Executable(program::Program program, int threads, const std::string& called)

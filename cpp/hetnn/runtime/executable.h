@@ -49,9 +49,13 @@ class HETNN_EXPORT Executable {
   /// Compiles accelerator code for further sizes, of the program (-1) or of one of its bodies.
   using Specializer = std::function<Specialized(const Bindings&, int32_t body, int64_t weights_bytes)>;
 
+  /// Of devices that stand elsewhere, by name: code that runs the image of a subprogram (runtime/slice.h) there.
+  using Elsewhere = std::map<std::string, std::function<program::Code(const program::Image&)>, std::less<>>;
+
   /// Maps the file, whose weights are not copied and must not change, or copies it. InvalidModel when it is no sound
   /// executable.
-  static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false);
+  static std::unique_ptr<Executable> load(const std::string& path, int threads, bool copy = false,
+                                          const Elsewhere& elsewhere = {});
   Executable(program::Program program, int threads, const std::string& called);
   /// `image` stays alive by its owner.
   Executable(program::Blob image, int threads, const std::string& called = "the executable");

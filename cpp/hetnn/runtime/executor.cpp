@@ -21,6 +21,7 @@ struct Kinds {
 #include "hetnn/runtime/all_executors.inc"
 #undef HETNN_EXECUTOR
   };
+  ExecutorFinder finder;
 };
 
 Kinds& kinds() {
@@ -28,21 +29,42 @@ Kinds& kinds() {
   return all;
 }
 
+ExecutorLoader loader_of(const std::string& kind) {
+  const std::lock_guard lock(kinds().mutex);
+  const auto at = kinds().loaders.find(kind);
+  return at == kinds().loaders.end() ? nullptr : at->second;
+}
+
 }  // namespace
 
 std::unique_ptr<const Executor> load_executor(const Load& load) {
-  ExecutorLoader loader;
-  {
-    const std::lock_guard lock(kinds().mutex);
-    if (auto at = kinds().loaders.find(load.code.kind); at != kinds().loaders.end()) loader = at->second;
-    if (!loader) {
-      std::string known;
-      for (const auto& [kind, other] : kinds().loaders) known += text(known.empty() ? "" : ", ", kind);
-      throw InvalidModel(text(load.called, ": its code is for a device of kind '", load.code.kind,
-                              "'; the kinds that run here are ", known, ". Compile for one of them."));
+  ExecutorLoader loader = loader_of(load.code.kind);
+  if (!loader) {
+    ExecutorFinder finder;
+    {
+      const std::lock_guard lock(kinds().mutex);
+      finder = kinds().finder;
     }
+    if (finder) finder(load.code.kind);
+    loader = loader_of(load.code.kind);
   }
-  return loader(load);
+  if (loader) return loader(load);
+  std::string known;
+  for (const std::string& kind : executor_kinds()) known += text(known.empty() ? "" : ", ", kind);
+  throw InvalidModel(text(load.called, ": its code is for a device of kind '", load.code.kind,
+                          "'; the kinds that run here are ", known, ". Compile for one of them."));
+}
+
+std::vector<std::string> executor_kinds() {
+  const std::lock_guard lock(kinds().mutex);
+  std::vector<std::string> out;
+  for (const auto& [kind, loader] : kinds().loaders) out.push_back(kind);
+  return out;
+}
+
+void set_executor_finder(ExecutorFinder finder) {
+  const std::lock_guard lock(kinds().mutex);
+  kinds().finder = std::move(finder);
 }
 
 void register_executor(const std::string& kind, ExecutorLoader loader) {

@@ -39,6 +39,7 @@ COMMANDS = {
     "bench": "time a model",
     "simulate": "count cycles on the NPU's timing model",
     "serve": "answer the Open Inference Protocol over HTTP and gRPC",
+    "device": "run subprograms on this machine's devices for executables elsewhere",
     "store": "keep executables by network id",
     "allocate": "place buffers with lifetimes in a memory of fixed size",
 }

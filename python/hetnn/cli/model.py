@@ -79,4 +79,11 @@ def load_or_compile(args: argparse.Namespace, progress: Progress) -> Executable:
     if options or args.target is not None:
         raise BadUse(f"'{args.model}' is compiled already; only --threads can still be given")
     progress("load")
-    return hetnn.load(args.model, threads=threads)
+    return hetnn.load(args.model, threads=threads, devices=_devices(args))
+
+
+def _devices(args: argparse.Namespace) -> dict[str, dict[str, Any]] | None:
+    places = parse_pairs("--device", getattr(args, "device", None) or [])
+    if places and args.token_file is None:
+        raise BadUse("--device needs --token-file, the file of the device server's token")
+    return {name: {"at": str(at), "token_file": args.token_file} for name, at in places.items()} or None

@@ -24,6 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", metavar="FILE.npz", help="where to write the outputs, by name")
     parser.add_argument("--expect", metavar="FILE.npz", help="outputs to compare with; exit code 1 when they differ")
     parser.add_argument("--rtol", type=float, default=1e-4, help="tolerance of --expect, relative to the largest value")
+    parser.add_argument(
+        "--device",
+        action="append",
+        metavar="NAME=HOST:PORT",
+        help="of a .hetnn file, a device that stands behind a device server; repeatable",
+    )
+    parser.add_argument("--token-file", metavar="F", help="the token of --device's servers")
     add_compile_arguments(parser)
 
 

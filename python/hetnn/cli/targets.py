@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from hetnn.backends.registry import backend_kinds
 from hetnn.cli.answer import Answer
 from hetnn.target import resolve_target
 from hetnn.targets import plain_kinds, preset_names
@@ -27,5 +28,5 @@ def run(args: argparse.Namespace) -> Answer:
     if args.name is not None:
         target = resolve_target(args.name)
         return Answer(target, json.dumps(target, indent=1))
-    names = [*plain_kinds(), *preset_names(), "systolic-<rows>x<cols>"]
+    names = [*plain_kinds(), *preset_names(), "systolic-<rows>x<cols>", *backend_kinds()]
     return Answer({"targets": names}, "\n".join(names))

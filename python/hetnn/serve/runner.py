@@ -139,9 +139,7 @@ def batch_symbol(executable: Executable) -> str | None:
         return None
     if any(isinstance(size, str) and symbol in size for port in ports for size in port.shape[1:]):
         return None
-    kinds = {device["name"]: device["kind"] for device in executable.target["devices"]}
-    used = {kinds.get(part["device"]) for part in executable.report("dict")["subgraphs"]}
-    return symbol if used <= {"cpu", "reference"} else None
+    return symbol if executable.on_general_processor else None
 
 
 class Runner:
@@ -162,7 +160,7 @@ class Runner:
         self._deliveries = deliveries
         self._wakes = False
         # A second thread lets one request's accelerator work beside another's part on the cpu.
-        accelerated = any(device["kind"] not in ("cpu", "reference") for device in executable.target["devices"])
+        accelerated = not executable.on_general_processor
         # Of requests that wait for one another each is run on a core of its own: threads in step with one another
         # would wait for every core that the server itself needs.
         cores = 0 if accelerated or self.stateful or executable.threads == 1 else executable.threads

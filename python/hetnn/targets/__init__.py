@@ -7,6 +7,7 @@ import json
 from importlib import resources
 from typing import Any
 
+from hetnn.backends.registry import backend_kinds
 from hetnn.errors import InvalidModel
 
 
@@ -17,10 +18,10 @@ def preset_names() -> list[str]:
 
 
 def plain_kinds() -> list[str]:
-    """The kinds of device that need no data sheet, the general processor first: those built in, and registered ones."""
+    """The compiler's own kinds of device that need no data sheet, the general processor first."""
     from hetnn import _core
 
-    kinds = set(_core.device_kinds()) - {"npu", "cpu"}
+    kinds = set(_core.device_kinds()) - {"npu", "cpu", *backend_kinds()}
     return ["cpu", *sorted(kinds)]
 
 
@@ -37,7 +38,7 @@ def load_spec(name: str) -> dict[str, Any]:
     if built_in is not None:
         spec = json.loads(built_in)
         return spec
-    known = [*plain_kinds(), *preset_names()]
+    known = [*plain_kinds(), *preset_names(), *backend_kinds()]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise InvalidModel(

@@ -1,0 +1,198 @@
+// _core.register_backend: kinds of device whose compiler is written in Python.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "hetnn/backends/backend.h"
+#include "hetnn/base/error.h"
+#include "hetnn/ir/rewriter.h"
+#include "hetnn/ir/text.h"
+#include "hetnn/plan/cut.h"
+
+namespace py = pybind11;
+
+namespace hetnn {
+namespace {
+
+using backends::Assembler;
+using backends::Backend;
+using backends::DeviceSpec;
+using backends::LowerOptions;
+
+// A graph of the node alone, whose values are named by their place: calls that are alike give graphs that are alike.
+std::shared_ptr<ir::Graph> alone(const ir::Node& node, const Bindings& sizes) {
+  auto out = std::make_shared<ir::Graph>("node");
+  for (const auto& [symbol, value] : sizes) out->symbols.push_back({symbol, 0, std::max<int64_t>(value, 1), value});
+  ir::Rewriter rewriter(*out);
+  std::map<const ir::Value*, ir::Value*> twins;
+  std::vector<ir::Value*> inputs;
+  for (const ir::Value* input : node.inputs()) {
+    if (input && !twins.contains(input)) {
+      const std::string name = text("x", twins.size());
+      const bool constant = input->producer() && input->producer()->is_constant();
+      twins[input] =
+          constant ? rewriter.create(input->producer()->op().name, {}, input->producer()->attrs(), name, {})->output()
+                   : rewriter.add_input(name, input->type());
+    }
+    inputs.push_back(input ? twins.at(input) : nullptr);
+  }
+  const ir::Node* made = rewriter.create(node.op().name, std::move(inputs), node.attrs(), "y", {});
+  for (ir::Value* output : made->outputs()) rewriter.add_output(output, output->name());
+  out->stage = ir::Stage::cut;
+  return out;
+}
+
+ops::Reason reason_of(const py::handle& given, const std::string& kind) {
+  if (py::isinstance<py::str>(given)) return {kind, "", "", given.cast<std::string>()};
+  const auto [label, found, wanted, sentence] =
+      given.cast<std::tuple<std::string, std::string, std::string, std::string>>();
+  return {label, found, wanted, sentence};
+}
+
+// What a method of a vendor's ended with: its refusals are reasons, whatever else it raises too. Ctrl-C goes on.
+[[noreturn]] void refuse(py::error_already_set& error, const std::string& device) {
+  if (!error.matches(PyExc_Exception)) throw std::move(error);
+  const py::object errors = py::module_::import("hetnn.errors");
+  const auto message = py::str(error.value()).cast<std::string>();
+  if (error.matches(errors.attr("DoesNotFit"))) {
+    const py::object node = py::getattr(error.value(), "node", py::none());
+    if (!node.is_none()) throw backends::NodeDoesNotFit(message, py::str(node).cast<std::string>());
+    throw DoesNotFit(message);
+  }
+  if (error.matches(errors.attr("Unsupported"))) throw Unsupported(message);
+  throw Unsupported(text("device '", device, "': its compiler failed: ",
+                         py::str(error.type().attr("__name__")).cast<std::string>(), ": ", message));
+}
+
+/// Asks an object with the methods of hetnn.backends.Compiler.
+class PythonBackend final : public Backend {
+ public:
+  PythonBackend(const DeviceSpec& spec, py::object compiler)
+      : Backend(spec),
+        compiler_(std::move(compiler)),
+        launch_us_(compiler_.attr("launch_us").cast<double>()),
+        connected_(compiler_.attr("connected").cast<bool>()),
+        constant_budget_bytes_(compiler_.attr("constant_budget_bytes").cast<int64_t>()) {}
+  ~PythonBackend() override {
+    const py::gil_scoped_acquire gil;
+    compiler_ = py::object();
+  }
+  PythonBackend(const PythonBackend&) = delete;
+  PythonBackend& operator=(const PythonBackend&) = delete;
+
+  target::Support support(const ir::Node& node) const override {
+    const auto graph = alone(node, target::trial_bindings(node));
+    return once(supports_, ir::print(*graph, {.constants = false, .locations = false}), [&] {
+      target::Support out;
+      for (const py::handle& reason : compiler_.attr("supports")(graph))
+        out.reasons.push_back(reason_of(reason, std::string(kind())));
+      return out;
+    });
+  }
+
+  double time_us(const ir::Node& node, const Bindings& bindings) const override {
+    const target::ConcreteWork work = target::work_of(node, bindings);
+    const int64_t bytes = target::bytes_touched(node, bindings);
+    const std::string key = text(ir::print(*alone(node, bindings), {.constants = false, .locations = false}));
+    return once(times_, key, [&] {
+      return compiler_.attr("time_us")(alone(node, bindings), work.macs, work.flops, bytes).cast<double>();
+    });
+  }
+
+  std::map<const ir::Node*, double> together_us(const ir::Graph& graph, const Bindings&,
+                                                const std::map<const ir::Node*, double>& alone_us, bool /*fusion*/,
+                                                bool /*deterministic*/) const override {
+    std::map<const ir::Node*, double> out;
+    std::vector<ir::Node*> nodes;
+    for (ir::Node* node : graph.nodes()) {
+      if (alone_us.contains(node)) nodes.push_back(node);
+    }
+    if (nodes.empty()) return out;
+    const py::gil_scoped_acquire gil;
+    try {
+      const py::object measured = compiler_.attr("times_us")(
+          std::make_shared<ir::Graph>(plan::extract(graph, plan::subgraph_of_nodes(graph, name(), nodes))));
+      if (measured.is_none()) return out;
+      const auto times = measured.cast<std::map<std::string, double>>();
+      for (const ir::Node* node : nodes) {
+        if (const auto at = times.find(node->name()); at != times.end()) out[node] = at->second;
+      }
+    } catch (py::error_already_set& error) {
+      refuse(error, name());
+    }
+    return out;
+  }
+
+  double launch_us() const override { return launch_us_; }
+  bool connected() const override { return connected_; }
+  int64_t constant_budget_bytes() const override { return constant_budget_bytes_; }
+
+  program::Subprogram lower(const ir::Graph& subgraph, Assembler&, const LowerOptions&) const override {
+    constexpr int64_t kVersion = 1;  // of what Python puts around the vendor's bytes
+    const py::gil_scoped_acquire gil;
+    try {
+      const auto bytes = compiler_.attr("compile")(std::make_shared<ir::Graph>(subgraph.clone())).cast<std::string>();
+      program::Subprogram out;
+      out.code = program::Code::of_text(std::string(kind()), kVersion, bytes);
+      return out;
+    } catch (py::error_already_set& error) {
+      refuse(error, name());
+    }
+  }
+
+ private:
+  template <typename T>
+  using Known = std::map<std::string, T>;
+
+  // What a call says, which is asked for once; `ask` has the GIL.
+  template <typename T, typename Ask>
+  T once(Known<T>& known, const std::string& key, const Ask& ask) const {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto at = known.find(key); at != known.end()) return at->second;
+    }
+    const py::gil_scoped_acquire gil;
+    try {
+      T out = ask();
+      const std::lock_guard lock(mutex_);
+      return known.emplace(key, std::move(out)).first->second;
+    } catch (py::error_already_set& error) {
+      refuse(error, name());
+    }
+  }
+
+  py::object compiler_;
+  const double launch_us_;
+  const bool connected_;
+  const int64_t constant_budget_bytes_;
+  mutable std::mutex mutex_;
+  mutable Known<target::Support> supports_;
+  mutable Known<double> times_;
+};
+
+}  // namespace
+
+void bind_backends(py::module_& m) {
+  m.def("device_kinds", &backends::backend_kinds, "The kinds of device: those built in, and what was registered.");
+  m.def(
+      "register_backend",
+      [](const std::string& kind, py::object factory) {
+        // Kept for good: the table of kinds outlives the interpreter.
+        const auto* kept = new py::object(std::move(factory));
+        backends::register_backend(kind, [kept](const DeviceSpec& spec) -> std::unique_ptr<Backend> {
+          const py::gil_scoped_acquire gil;
+          return std::make_unique<PythonBackend>(spec, (*kept)(spec.name, spec.spec_json));
+        });
+      },
+      py::arg("kind"), py::arg("factory"),
+      "Adds a kind of device, or replaces it: `factory(name, spec_json)` makes a hetnn.backends.Compiler.");
+}
+
+}  // namespace hetnn

@@ -65,50 +65,6 @@ __all__: list[str] = [
     "with_outputs",
 ]
 
-class Compilation:
-    """
-    A compiled model: its image, and the compiler kept for further shapes.
-    """
-    def add_variant(
-        self,
-        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
-        body: typing.SupportsInt | typing.SupportsIndex = -1,
-    ) -> str:
-        """
-        Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's; returns why devices cannot run some at these sizes, or empty text.
-        """
-    def image(self) -> memoryview:
-        """
-        The executable's bytes.
-        """
-    def report(self) -> str:
-        """
-        The report as JSON text.
-        """
-    def specialize(
-        self,
-        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
-        body: typing.SupportsInt | typing.SupportsIndex,
-        weights_bytes: typing.SupportsInt | typing.SupportsIndex,
-    ) -> tuple[bytes, str]:
-        """
-        add_variant: the image of what it adds to an executable with so many bytes of weights, and its result.
-        """
-    def take_image(self) -> memoryview:
-        """
-        The executable's bytes; the compilation is spent.
-        """
-    @property
-    def has_variants(self) -> bool:
-        """
-        Whether some accelerator's code is made for sizes that stay open.
-        """
-    @property
-    def passes(self) -> list[typing.Any]:
-        """
-        The passes that were run: name, stage and ms of each.
-        """
-
 class Dim:
     """
     A size that depends on symbols, in canonical form: equal expressions are equal and hash alike.
@@ -116,32 +72,32 @@ class Dim:
     With ints and other sizes it adds, subtracts, multiplies and divides, the quotient cut downwards. What comes out is an int where no symbol is left. InvalidModel beyond 64 bits.
     """
     @staticmethod
-    def max(a: int | hetnn._core.Dim, b: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def max(a: int | Dim, b: int | Dim) -> int | Dim: ...
     @staticmethod
-    def min(a: int | hetnn._core.Dim, b: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def min(a: int | Dim, b: int | Dim) -> int | Dim: ...
     @staticmethod
-    def parse(source: str) -> int | hetnn._core.Dim:
+    def parse(source: str) -> int | Dim:
         """
         A size from the text that `str` gives. InvalidModel with the place that cannot be read.
         """
     @staticmethod
     def symbol(name: str) -> Dim: ...
-    def __add__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def __add__(self, other: int | Dim) -> int | Dim: ...
     def __eq__(self, other: typing.Any) -> bool: ...
-    def __floordiv__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def __floordiv__(self, other: int | Dim) -> int | Dim: ...
     def __hash__(self) -> int: ...
-    def __mod__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def __mul__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def __neg__(self) -> int | hetnn._core.Dim: ...
-    def __radd__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def __mod__(self, other: int | Dim) -> int | Dim: ...
+    def __mul__(self, other: int | Dim) -> int | Dim: ...
+    def __neg__(self) -> int | Dim: ...
+    def __radd__(self, other: int | Dim) -> int | Dim: ...
     def __repr__(self) -> str: ...
-    def __rfloordiv__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def __rmod__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def __rmul__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def __rsub__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
+    def __rfloordiv__(self, other: int | Dim) -> int | Dim: ...
+    def __rmod__(self, other: int | Dim) -> int | Dim: ...
+    def __rmul__(self, other: int | Dim) -> int | Dim: ...
+    def __rsub__(self, other: int | Dim) -> int | Dim: ...
     def __str__(self) -> str: ...
-    def __sub__(self, other: int | hetnn._core.Dim) -> int | hetnn._core.Dim: ...
-    def substitute(self, values: collections.abc.Mapping[str, int | hetnn._core.Dim]) -> int | hetnn._core.Dim:
+    def __sub__(self, other: int | Dim) -> int | Dim: ...
+    def substitute(self, values: collections.abc.Mapping[str, int | Dim]) -> int | Dim:
         """
         With sizes in the place of symbols, by their names; the others stay.
         """
@@ -159,6 +115,25 @@ class Dim:
     def symbols(self) -> set[str]:
         """
         The names of all symbols in it.
+        """
+
+class Value:
+    """
+    A value of a graph under construction.
+    """
+    @property
+    def constant(self) -> typing.Any:
+        """
+        The array of a constant, else None.
+        """
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> list[int | Dim]:
+        """
+        An int for each size that is known, a Dim for each that depends on symbols.
         """
 
 class Graph:
@@ -251,11 +226,6 @@ class GraphBuilder:
         """
     def output(self, value: Value, name: str = "") -> None: ...
 
-class Image:
-    """
-    An executable's bytes, as a buffer.
-    """
-
 class NetworkPlan:
     """
     Where every node of a model goes, for hetnn.planning.Plan.
@@ -297,6 +267,55 @@ class NetworkPlan:
     def plan_us(self) -> float:
         """
         Wall time of planning.
+        """
+
+class Image:
+    """
+    An executable's bytes, as a buffer.
+    """
+
+class Compilation:
+    """
+    A compiled model: its image, and the compiler kept for further shapes.
+    """
+    def add_variant(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        body: typing.SupportsInt | typing.SupportsIndex = -1,
+    ) -> str:
+        """
+        Compiles the accelerator subgraphs for further values of the model's symbols, or of a body's; returns why devices cannot run some at these sizes, or empty text.
+        """
+    def image(self) -> memoryview:
+        """
+        The executable's bytes.
+        """
+    def report(self) -> str:
+        """
+        The report as JSON text.
+        """
+    def specialize(
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        body: typing.SupportsInt | typing.SupportsIndex,
+        weights_bytes: typing.SupportsInt | typing.SupportsIndex,
+    ) -> tuple[bytes, str]:
+        """
+        add_variant: the image of what it adds to an executable with so many bytes of weights, and its result.
+        """
+    def take_image(self) -> memoryview:
+        """
+        The executable's bytes; the compilation is spent.
+        """
+    @property
+    def has_variants(self) -> bool:
+        """
+        Whether some accelerator's code is made for sizes that stay open.
+        """
+    @property
+    def passes(self) -> list[typing.Any]:
+        """
+        The passes that were run: name, stage and ms of each.
         """
 
 class PartitionPlan:
@@ -369,25 +388,6 @@ class PlanProblem:
     def to_json(self) -> str:
         """
         The problem as JSON text.
-        """
-
-class Value:
-    """
-    A value of a graph under construction.
-    """
-    @property
-    def constant(self) -> typing.Any:
-        """
-        The array of a constant, else None.
-        """
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> list[int | hetnn._core.Dim]:
-        """
-        An int for each size that is known, a Dim for each that depends on symbols.
         """
 
 def allocate(
@@ -491,8 +491,8 @@ def insert_conversions(
             str,
             collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
             typing.SupportsInt | typing.SupportsIndex,
-            numpy.ndarray | None,
-            numpy.ndarray | None,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
+            numpy.ndarray[typing.Any, numpy.dtype[typing.Any]] | None,
         ],
     ],
     constants: collections.abc.Sequence[
@@ -641,14 +641,14 @@ def torch_shares(
     """
 
 def window_count(
-    size: int | hetnn._core.Dim,
+    size: int | Dim,
     kernel: typing.SupportsInt | typing.SupportsIndex,
     stride: typing.SupportsInt | typing.SupportsIndex,
     dilation: typing.SupportsInt | typing.SupportsIndex,
     before: typing.SupportsInt | typing.SupportsIndex = 0,
     after: typing.SupportsInt | typing.SupportsIndex = 0,
     ceil_mode: bool = False,
-) -> int | hetnn._core.Dim:
+) -> int | Dim:
     """
     How many windows lie over an axis of that size.
     """

@@ -45,16 +45,6 @@ __all__: list[str] = [
     "version",
 ]
 
-class Bound:
-    """
-    A request's inputs in a network's order, and the outputs that it wants.
-    """
-    @property
-    def rows(self) -> int:
-        """
-        The first size of its inputs.
-        """
-
 class Counted:
     """
     Counts, which can be summed and sent to other processes.
@@ -143,17 +133,41 @@ class ElementType:
     @property
     def torch(self) -> str: ...
 
-class Ends:
+class RunTimes:
     """
-    Where requests of queues end.
+    The times of the last run that filled it, in us from its start.
     """
-    def __init__(self, descriptor: typing.SupportsInt | typing.SupportsIndex) -> None:
+    def __init__(self) -> None: ...
+    def bodies(self) -> list[typing.Any]:
         """
-        Eight bytes are written to the descriptor when the first of some requests has ended.
+        A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.
         """
-    def take(self) -> list[typing.Any]:
+    def commands(self) -> list[typing.Any]:
         """
-        (number, outputs, started_ns, run_ns, rows of the whole run or 0, (device, us)) of each since the last call; the outputs of one that failed are a Failure, of one that was dropped None.
+        A row a kernel of the cpu, where they were timed.
+        """
+    def subprograms(self) -> list[typing.Any]:
+        """
+        A row a subprogram.
+        """
+
+class Stop:
+    """
+    Ends runs early: when it is asked to, or when the time is up.
+    """
+    def __init__(self, timeout_s: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None: ...
+    def request(self) -> None:
+        """
+        Runs that have it end with CancelledError.
+        """
+
+class Session:
+    """
+    The states of one user of a program.
+    """
+    def reset(self) -> None:
+        """
+        Gives every state its initial value again.
         """
 
 class Executable:
@@ -209,9 +223,9 @@ class Executable:
         out: typing.Any,
         times: RunTimes,
         time_commands: bool = False,
-        session: hetnn._runtime.Session | None = None,
+        session: Session | None = None,
         overlap: bool = True,
-        stop: hetnn._runtime.Stop | None = None,
+        stop: Stop | None = None,
     ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
         The outputs for contiguous arrays in the model's order. Fills `times`.
@@ -270,13 +284,20 @@ class Executable:
     @property
     def threads(self) -> int: ...
 
-class Failure:
+class Outputs:
     """
-    What a run threw.
+    What a run made, in the network's order.
     """
-    def throw(self) -> None:
+    def __len__(self) -> int: ...
+
+class Bound:
+    """
+    A request's inputs in a network's order, and the outputs that it wants.
+    """
+    @property
+    def rows(self) -> int:
         """
-        Raises it.
+        The first size of its inputs.
         """
 
 class Inference:
@@ -324,21 +345,28 @@ class Inference:
     @property
     def version(self) -> str: ...
 
-class OpenSequence:
+class Signature:
     """
-    A client's sequence, and its states.
+    Names and types of a network's inputs and outputs, as clients see them.
     """
+    def __init__(self, network: str, executable: Executable) -> None:
+        """
+        Unsupported when the protocol has no name for a type.
+        """
+    def bind(self, request: Inference) -> Bound:
+        """
+        InvalidModel when the request does not fit.
+        """
     @property
-    def runner(self) -> typing.Any:
+    def inputs(self) -> list[typing.Any]:
         """
-        What it began with.
+        Name, datatype, and the number of the executable's input, of each; of texts those of the bytes and of the spans.
         """
-
-class Outputs:
-    """
-    What a run made, in the network's order.
-    """
-    def __len__(self) -> int: ...
+    @property
+    def outputs(self) -> list[typing.Any]:
+        """
+        The same of its outputs.
+        """
 
 class Regions:
     """
@@ -372,64 +400,14 @@ class Regions:
         Writes those that are wanted here.
         """
 
-class RunQueue:
+class OpenSequence:
     """
-    Requests by priority, and the threads that run them.
+    A client's sequence, and its states.
     """
-    def __init__(
-        self,
-        executable: Executable,
-        ends: Ends,
-        threads: typing.SupportsInt | typing.SupportsIndex,
-        cores: typing.SupportsInt | typing.SupportsIndex,
-        most_rows: typing.SupportsInt | typing.SupportsIndex,
-        delay_us: typing.SupportsInt | typing.SupportsIndex,
-        own_states: bool,
-    ) -> None:
+    @property
+    def runner(self) -> typing.Any:
         """
-        As many threads run requests, and share so many cores (0: each run has all that its executable has). With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
-        """
-    def close(self) -> None:
-        """
-        Lets what waits be run, and takes no more.
-        """
-    def drop(self, number: typing.SupportsInt | typing.SupportsIndex) -> None:
-        """
-        Takes back a request that still waits.
-        """
-    def submit(
-        self,
-        number: typing.SupportsInt | typing.SupportsIndex,
-        bound: Bound,
-        priority: typing.SupportsInt | typing.SupportsIndex,
-        arrived_ns: typing.SupportsInt | typing.SupportsIndex,
-        rows: typing.SupportsInt | typing.SupportsIndex,
-        sequence: hetnn._runtime.OpenSequence | None = None,
-    ) -> bool:
-        """
-        False once it is closed, but for steps of a sequence with states, which outlives them. A thread that sleeps takes it at the next wake().
-        """
-    def wake(self) -> None:
-        """
-        For the requests that were submitted since the last one.
-        """
-
-class RunTimes:
-    """
-    The times of the last run that filled it, in us from its start.
-    """
-    def __init__(self) -> None: ...
-    def bodies(self) -> list[typing.Any]:
-        """
-        A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.
-        """
-    def commands(self) -> list[typing.Any]:
-        """
-        A row a kernel of the cpu, where they were timed.
-        """
-    def subprograms(self) -> list[typing.Any]:
-        """
-        A row a subprogram.
+        What it began with.
         """
 
 class Sequences:
@@ -468,46 +446,68 @@ class Sequences:
         Forgets those that nobody continues.
         """
 
-class Session:
+class Failure:
     """
-    The states of one user of a program.
+    What a run threw.
     """
-    def reset(self) -> None:
+    def throw(self) -> None:
         """
-        Gives every state its initial value again.
+        Raises it.
         """
 
-class Signature:
+class Ends:
     """
-    Names and types of a network's inputs and outputs, as clients see them.
+    Where requests of queues end.
     """
-    def __init__(self, network: str, executable: Executable) -> None:
+    def __init__(self, descriptor: typing.SupportsInt | typing.SupportsIndex) -> None:
         """
-        Unsupported when the protocol has no name for a type.
+        Eight bytes are written to the descriptor when the first of some requests has ended.
         """
-    def bind(self, request: Inference) -> Bound:
+    def take(self) -> list[typing.Any]:
         """
-        InvalidModel when the request does not fit.
-        """
-    @property
-    def inputs(self) -> list[typing.Any]:
-        """
-        Name, datatype, and the number of the executable's input, of each; of texts those of the bytes and of the spans.
-        """
-    @property
-    def outputs(self) -> list[typing.Any]:
-        """
-        The same of its outputs.
+        (number, outputs, started_ns, run_ns, rows of the whole run or 0, (device, us)) of each since the last call; the outputs of one that failed are a Failure, of one that was dropped None.
         """
 
-class Stop:
+class RunQueue:
     """
-    Ends runs early: when it is asked to, or when the time is up.
+    Requests by priority, and the threads that run them.
     """
-    def __init__(self, timeout_s: typing.SupportsFloat | typing.SupportsIndex | None = None) -> None: ...
-    def request(self) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        ends: Ends,
+        threads: typing.SupportsInt | typing.SupportsIndex,
+        cores: typing.SupportsInt | typing.SupportsIndex,
+        most_rows: typing.SupportsInt | typing.SupportsIndex,
+        delay_us: typing.SupportsInt | typing.SupportsIndex,
+        own_states: bool,
+    ) -> None:
         """
-        Runs that have it end with CancelledError.
+        As many threads run requests, and share so many cores (0: each run has all that its executable has). With most_rows above 1, requests share a run; own_states: one without a session begins with the initial states.
+        """
+    def close(self) -> None:
+        """
+        Lets what waits be run, and takes no more.
+        """
+    def drop(self, number: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        Takes back a request that still waits.
+        """
+    def submit(
+        self,
+        number: typing.SupportsInt | typing.SupportsIndex,
+        bound: Bound,
+        priority: typing.SupportsInt | typing.SupportsIndex,
+        arrived_ns: typing.SupportsInt | typing.SupportsIndex,
+        rows: typing.SupportsInt | typing.SupportsIndex,
+        sequence: OpenSequence | None = None,
+    ) -> bool:
+        """
+        False once it is closed, but for steps of a sequence with states, which outlives them. A thread that sleeps takes it at the next wake().
+        """
+    def wake(self) -> None:
+        """
+        For the requests that were submitted since the last one.
         """
 
 def device_kinds() -> list[str]:

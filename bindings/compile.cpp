@@ -84,6 +84,20 @@ void bind_compile(py::module_& m) {
       .def_property_readonly(
           "plan_us", [](const PlannedModel& plan) { return plan.plan().result.plan_us; }, "Wall time of planning.")
       .def(
+          "graph", [](const PlannedModel& plan) { return std::make_shared<ir::Graph>(plan.graph().clone()); },
+          "The placed graph: with all that rules rewrote for the target, and each node's device.")
+      .def(
+          "subgraphs",
+          [](const PlannedModel& plan) {
+            py::list rows;
+            for (SubgraphOfPlan& part : plan.subgraphs()) {
+              rows.append(py::dict(py::arg("name") = part.name, py::arg("device") = part.device,
+                                   py::arg("graph") = std::make_shared<ir::Graph>(std::move(part.graph))));
+            }
+            return rows;
+          },
+          "What each device is given: name, device and graph, by number.")
+      .def(
           "graph_text",
           [](const PlannedModel& plan) { return ir::print(plan.graph(), {.constants = false, .locations = true}); },
           "The placed graph as text, without the values of large constants.");

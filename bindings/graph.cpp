@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "bindings/arrays.h"
+#include "bindings/attributes.h"
 #include "bindings/dims.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ir/interpret.h"
@@ -30,14 +31,6 @@ Shape shape_of(const py::handle& object) {
 py::typing::List<Size> sizes_of(const Shape& shape) {
   py::typing::List<Size> out;
   for (const Dim& dim : shape) out.append(size_of(dim));
-  return out;
-}
-
-// For what is written down: integers, and the texts of expressions.
-py::list texts_of(const Shape& shape) {
-  py::list out;
-  for (const Dim& dim : shape)
-    out.append(dim.is_static() ? py::object(py::int_(dim.value())) : py::object(py::str(dim.to_string())));
   return out;
 }
 
@@ -120,7 +113,8 @@ class GraphBuilder {
 py::list typed_values(const std::vector<ir::Value*>& values) {
   py::list out;
   for (const ir::Value* value : values)
-    out.append(py::make_tuple(value->name(), std::string(dtype_name(value->dtype())), texts_of(value->shape())));
+    out.append(py::make_tuple(value->name(), std::string(dtype_name(value->dtype())),
+                              AsPython{AsPython::Sizes::texts}(value->shape())));
   return out;
 }
 
@@ -128,21 +122,47 @@ py::list node_rows(const ir::Graph& graph) {
   py::list out;
   for (const ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
-    py::list inputs, outputs;
-    for (const ir::Value* input : node->inputs())
+    py::list inputs, outputs, input_types, output_types;
+    for (const ir::Value* input : node->inputs()) {
       inputs.append(input ? py::object(py::str(input->name())) : py::none());
-    for (const ir::Value* output : node->outputs()) outputs.append(output->name());
+      input_types.append(input ? py::object(dict_of(input->type())) : py::none());
+    }
+    for (const ir::Value* output : node->outputs()) {
+      outputs.append(output->name());
+      output_types.append(dict_of(output->type()));
+    }
     py::dict row;
     row["name"] = node->name();
     row["op"] = std::string(node->op().name);
     row["inputs"] = inputs;
     row["outputs"] = outputs;
+    row["attrs"] = attrs_of(node->attrs());
+    row["input_types"] = input_types;
+    row["output_types"] = output_types;
     row["type"] = ops::to_string(node->output()->type());
     row["device"] = node->device;
     row["subgraph"] = node->subgraph;
     row["loc"] = ops::to_string(node->loc());
     row["module"] = node->loc().scope;
     out.append(row);
+  }
+  return out;
+}
+
+py::dict types_of(const ir::Graph& graph) {
+  py::dict out;
+  const auto add = [&](const std::vector<ir::Value*>& values) {
+    for (const ir::Value* value : values) out[py::str(value->name())] = dict_of(value->type());
+  };
+  add(graph.inputs());
+  for (const ir::Node* node : graph.nodes()) add(node->outputs());
+  return out;
+}
+
+py::dict constants_of(const ir::Graph& graph) {
+  py::dict out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) out[py::str(node->output()->name())] = view_of(node->tensor("value"));
   }
   return out;
 }
@@ -178,6 +198,7 @@ void bind_graph(py::module_& m) {
       .def("verify", &ir::verify, "Checks the rules of the graph's stage. InternalError names the broken one.")
       .def(
           "clone", [](const ir::Graph& g) { return std::make_shared<ir::Graph>(g.clone()); }, "A deep copy.")
+      .def_property_readonly("name", [](const ir::Graph& g) { return g.name(); })
       .def_property_readonly("stage", [](const ir::Graph& g) { return std::string(ir::stage_name(g.stage)); })
       .def_property_readonly(
           "inputs", [](const ir::Graph& g) { return typed_values(g.inputs()); }, "(name, dtype, shape) of every input.")
@@ -202,7 +223,12 @@ void bind_graph(py::module_& m) {
             return out;
           },
           "(input, output) of every value the model updates.")
-      .def("nodes", &node_rows, "Every node but constants, as dicts.");
+      .def("nodes", &node_rows,
+           "Every node but constants, as dicts: among them its attributes, and the types of its inputs (None: absent) "
+           "and outputs as `types` has them.")
+      .def("types", &types_of,
+           "The type of every value by its name: dtype, shape, and quant, None or scales, zero_points and axis.")
+      .def("constants", &constants_of, "The arrays of all constants by name, read-only and in the graph's own memory.");
 
   py::class_<GraphBuilder>(m, "GraphBuilder", "Builds a graph node by node.")
       .def(py::init<const std::string&>(), py::arg("name") = "main")

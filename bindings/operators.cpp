@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "bindings/attributes.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/op_def.h"
 
@@ -9,25 +10,6 @@ namespace py = pybind11;
 
 namespace hetnn {
 namespace {
-
-/// An attribute's default as Python data; dims that are no integers, and element types, as text.
-struct AsPython {
-  py::object operator()(const Dim& dim) const {
-    if (dim.is_static()) return py::int_(dim.value());
-    return py::str(dim.to_string());
-  }
-  py::object operator()(DType dtype) const { return py::str(std::string(dtype_name(dtype))); }
-  py::object operator()(const Tensor&) const { return py::str("tensor"); }
-  py::object operator()(const std::vector<Dim>& dims) const {
-    py::list list;
-    for (const Dim& dim : dims) list.append((*this)(dim));
-    return list;
-  }
-  template <typename T>
-  py::object operator()(const T& value) const {
-    return py::cast(value);
-  }
-};
 
 /// The fast variants of an operator, by name.
 py::list kernels_of(const ops::OpDef& op) {
@@ -46,7 +28,7 @@ py::dict describe(const ops::OpDef& op) {
   }
   for (const ops::AttrDef& attr : op.attrs) {
     py::object preset = py::none();
-    if (attr.default_value) preset = std::visit(AsPython(), *attr.default_value);
+    if (attr.default_value) preset = std::visit(AsPython{AsPython::Sizes::texts}, *attr.default_value);
     attrs.append(py::dict(py::arg("name") = attr.name, py::arg("kind") = ops::attr_kind_name(attr.kind),
                           py::arg("default") = preset, py::arg("doc") = attr.doc));
   }

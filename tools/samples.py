@@ -20,7 +20,7 @@ _ATTR = re.compile(r'(\w+) = (\[[^\]]*\]|"[^"]*"|[\w.+-]+)')
 
 
 # Quantized values, whose scales belong together, and sizes that are computed of symbols.
-_OTHER = re.compile(r"q_scale|\w\{[^}]*\}\[|\w\*\w")
+_OTHER = re.compile(r"q_scale|\w\{[^}]*\}\[|\w[*+]\w")
 
 
 def call_of(sample: str) -> re.Match[str] | None:

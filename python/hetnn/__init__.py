@@ -13,6 +13,7 @@ from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavail
 if TYPE_CHECKING:
     from hetnn.api import check as check
     from hetnn.api import compile as compile
+    from hetnn.api import export as export
     from hetnn.api import plan as plan
     from hetnn.backends import register_backend as register_backend
     from hetnn.calibration import calibrate as calibrate
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it.
 _HOMES = {
     "compile": "hetnn.api",
+    "export": "hetnn.api",
     "plan": "hetnn.api",
     "check": "hetnn.api",
     "calibrate": "hetnn.calibration",
@@ -58,6 +60,7 @@ __all__ = [
     "calibrate",
     "check",
     "compile",
+    "export",
     "generate_problem",
     "load",
     "plan",

@@ -149,13 +149,21 @@ class Graph:
         """
         A deep copy.
         """
+    def constants(self) -> dict[str, typing.Any]:
+        """
+        The arrays of all constants by name, read-only and in the graph's own memory.
+        """
     def nodes(self) -> list[typing.Any]:
         """
-        Every node but constants, as dicts.
+        Every node but constants, as dicts: among them its attributes, and the types of its inputs (None: absent) and outputs as `types` has them.
         """
     def print(self, constants: bool = True, locations: bool = True) -> str:
         """
         The text form; without constants it is for reading only.
+        """
+    def types(self) -> dict[str, typing.Any]:
+        """
+        The type of every value by its name: dtype, shape, and quant, None or scales, zero_points and axis.
         """
     def verify(self) -> None:
         """
@@ -171,6 +179,8 @@ class Graph:
         """
         (input, output) of every value the model updates.
         """
+    @property
+    def name(self) -> str: ...
     @property
     def output_names(self) -> list[str]: ...
     @property
@@ -238,6 +248,10 @@ class NetworkPlan:
         """
         Cut, candidates, margin, lower bound and gap, as JSON text.
         """
+    def graph(self) -> Graph:
+        """
+        The placed graph: with all that rules rewrote for the target, and each node's device.
+        """
     def graph_text(self) -> str:
         """
         The placed graph as text, without the values of large constants.
@@ -245,6 +259,10 @@ class NetworkPlan:
     def problem(self) -> str:
         """
         The planning problem that the network made, as JSON text.
+        """
+    def subgraphs(self) -> list[typing.Any]:
+        """
+        What each device is given: name, device and graph, by number.
         """
     def to_json(self) -> str:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -136,6 +137,51 @@ def check(
     graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
     return rows
+
+
+@with_options
+def export(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    target: Any = None,
+    subgraph: str | None = None,
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    fix: Mapping[str, Any] | None = None,
+    example: Sequence[Any] | Mapping[str, Any] | None = None,
+    **options: Unpack[CompileOptions],
+) -> None:
+    """Writes `model` as a file that other tools read: an ONNX model, where `path` ends in .onnx.
+
+    target: None: the model as it is. Else what planning for it makes of the model: nodes that its accelerators lack
+        are rewritten, as the option `rewrite` says, so that another compiler for such a device takes the file.
+    subgraph: with a target, what one device is given alone, by the name that plan and reports have for it: "npu.0".
+    Other arguments and options as those of `plan`. Types, names and open sizes are the graph's; states are further
+    inputs and outputs. What must hold of a run's values is not looked at by the file's readers.
+    Errors: Unsupported with every node that the file has no form for, and why; InvalidModel; OSError of the file.
+    """
+    write = _writer_of(path)
+    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
+    if target is None:
+        if subgraph is not None:
+            raise InvalidModel(f"the subgraph '{subgraph}' is one of a plan; name the target that it is planned for.")
+        return write(_core.canonicalize(graph), path)
+    settings = read_options(options)
+    _plan_for(example, graph, settings)
+    described = _with_speeds(resolve_target(target), settings)
+    planned = Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options")))
+    return write(planned.graph(subgraph), path)
+
+
+def _writer_of(path: str | os.PathLike[str]) -> Callable[[_core.Graph, str | os.PathLike[str]], None]:
+    """What writes a graph into a file of that name. Unsupported for a kind of file that hetnn does not write."""
+    if os.fspath(path).endswith(".onnx"):
+        from hetnn.exporters.onnx import write
+
+        return write
+    raise Unsupported(f"hetnn exports ONNX models; got '{os.fspath(path)}'. Name a file that ends in .onnx.")
 
 
 def imported_model(

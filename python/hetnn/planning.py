@@ -108,6 +108,19 @@ class Plan:
         """The placed graph as text, without the values of large constants."""
         return self._plan.graph_text()
 
+    def graph(self, subgraph: str | None = None) -> _core.Graph:
+        """The placed graph, with all that was rewritten for the target; or what one device is given, by its name.
+
+        InvalidModel for a name that the plan does not have.
+        """
+        if subgraph is None:
+            return self._plan.graph()
+        parts = {part["name"]: part["graph"] for part in self._plan.subgraphs()}
+        if subgraph not in parts:
+            raise InvalidModel(f"the plan has no subgraph '{subgraph}'; it has {', '.join(parts)}.")
+        graph: _core.Graph = parts[subgraph]
+        return graph
+
     @property
     def plan_us(self) -> float:
         """Wall time of placing the nodes, the check of the plan included."""

@@ -65,6 +65,13 @@ namespace pipeline {
 struct Draft;
 }
 
+/// What one device is given: a graph of its own, by the name that reports and executables have for it.
+struct SubgraphOfPlan {
+  std::string name;  // its device and number
+  std::string device;
+  ir::Graph graph;
+};
+
 /// A pass that was run, for reports.
 struct PassTime {
   std::string_view name;
@@ -80,6 +87,8 @@ class PlannedModel {
 
   const ir::Graph& graph() const;
   const plan::NetworkPlan& plan() const;
+  /// The subgraphs, by number.
+  std::vector<SubgraphOfPlan> subgraphs() const;
   /// The passes run so far.
   const std::vector<PassTime>& passes() const;
   /// The report as JSON text; the same model and options give the same text.

@@ -24,6 +24,7 @@ from hetnn.terminal import printable
 # Command -> what it is for. The file is hetnn/cli/<command>.py.
 COMMANDS = {
     "compile": "compile a model into one .hetnn file",
+    "export": "write a model, or what a device is given of it, as an ONNX file",
     "run": "run a model or a .hetnn file on arrays",
     "plan": "show where each node would run, without compiling; or plan an abstract problem",
     "check": "list everything in a model that the target cannot do",

@@ -22,11 +22,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from onnx import helper
 
 import hetnn
 from hetnn import _core
 from hetnn.element_types import NUMPY, numpy_type
+from hetnn.exporters.onnx import export
 from hetnn.importers.lowering.loop_body import SIZED, Body, BodyInput, Recording
 from hetnn.importers.onnx.model import NUMBERS
 from hetnn.importers.registry import Row
@@ -439,60 +439,12 @@ def _largest_read(model: Model, value: Value) -> float:
     return max((float(array.max()) for array in reals if array.size), default=0.0)
 
 
-def in_onnx(model: Model) -> onnx.ModelProto | None:
-    """The same model by the ONNX names in the operators' files; None where one has none."""
-    names: dict[int, str] = {}
-    nodes, weights = [], []
-
-    def name_of(value: Value | None) -> str:
-        if value is None:
-            return ""
-        if id(value) not in names:
-            names[id(value)] = f"v{len(names)}"
-            if value.known:
-                weights.append(onnx.numpy_helper.from_array(value.array, names[id(value)]))
-        return names[id(value)]
-
-    for node in model.nodes:
-        rows = [
-            Row(node.op, tuple(arguments.split()), since) for name, since, arguments in node.op["onnx"] if arguments
-        ]
-        if not rows or any(isinstance(value, str) and value.startswith("found") for value in node.attrs.values()):
-            return None
-        op_type = next(name for name, _, arguments in node.op["onnx"] if arguments)
-        domain, _, op_type = op_type.rpartition(".")
-        by_name: dict[str, Any] = dict(zip(rows[0].inputs, node.inputs, strict=False))
-        presets = {attr["name"]: attr["default"] for attr in node.op["attrs"]}
-        told, given = dict(node.attrs), []
-        for word in rows[0].arguments:
-            name, _, fixed = word.partition("=")
-            ours, _, theirs = name.partition(":")
-            if fixed:
-                if str(told.pop(name, fixed)).lower() != fixed:
-                    return None
-            elif ours in rows[0].attr_kinds:
-                told[theirs or ours] = told.pop(ours, presets[ours])
-            else:
-                given.append(name_of(by_name.get(ours)))
-        try:
-            schema = onnx.defs.get_schema(op_type, 21 if not domain else 3, domain)
-        except onnx.defs.SchemaError:  # newer
-            return None
-        if set(told) - set(schema.attributes):
-            return None
-        told = {k: NUMBERS[v] if isinstance(v, str) and v in NUMBERS else v for k, v in told.items() if v is not None}
-        told = {k: int(v) if isinstance(v, bool) else v for k, v in told.items()}
-        given += [name_of(value) for value in node.inputs[len(given) :]] if rows[0].variadic else []
-        while given and not given[-1]:
-            given.pop()
-        nodes.append(helper.make_node(op_type, given, [name_of(v) for v in node.outputs], domain=domain, **told))
-    ports = [
-        [helper.make_tensor_value_info(name_of(v), NUMBERS[v.value.dtype], list(v.array.shape)) for v in values]
-        for values in (model.fed, model.outputs)
-    ]
-    graph = helper.make_graph(nodes, "fuzz", *ports, weights)
-    sets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(graph, opset_imports=sets, ir_version=10)
+def in_onnx(graph: Any) -> onnx.ModelProto | None:
+    """The same model as an ONNX file has it; None where a node has no form there."""
+    try:
+        return export(graph)
+    except hetnn.Unsupported:
+        return None
 
 
 def by_runtime(proto: onnx.ModelProto, model: Model) -> list[Any] | None:
@@ -573,7 +525,7 @@ def attempt(rng: random.Random, show: Callable[[str], None] = lambda text: None)
     told = "agree"
     if rng.random() < 0.5 and compare_rounds(model, rng, feeds):
         told += "+loop"
-    proto = in_onnx(model)
+    proto = in_onnx(graph)
     if proto is not None:
         again = hetnn.compile(proto)(*feeds)
         compare(model, again if isinstance(again, tuple) else [again], "the model as ONNX", THEIRS)

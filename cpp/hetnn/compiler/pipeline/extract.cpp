@@ -4,11 +4,13 @@
 
 namespace hetnn::pipeline {
 
-void extract(Draft& draft) {
-  for (const plan::Subgraph& subgraph : plan::subgraphs_of(draft.graph)) {
-    draft.subgraphs.push_back(
-        {text(subgraph.device, ".", draft.subgraphs.size()), subgraph.device, plan::extract(draft.graph, subgraph)});
-  }
+std::vector<Subgraph> subgraphs_of(const ir::Graph& cut) {
+  std::vector<Subgraph> out;
+  for (const plan::Subgraph& subgraph : plan::subgraphs_of(cut))
+    out.push_back({text(subgraph.device, ".", out.size()), subgraph.device, plan::extract(cut, subgraph)});
+  return out;
 }
+
+void extract(Draft& draft) { draft.subgraphs = subgraphs_of(draft.graph); }
 
 }  // namespace hetnn::pipeline

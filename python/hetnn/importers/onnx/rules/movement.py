@@ -304,9 +304,10 @@ def _pad(call: Call) -> Any:
     padding = [0] * 2 * rank
     for k, axis in enumerate(axes):
         padding[axis], padding[rank + axis] = amounts[k], amounts[len(axes) + k]
+    told = {"padding": padding, "mode": call.one_of("mode", _MODES, "constant"), "value": value}
     if x.dtype == "bool":
-        return call.cast(call.create("pad", [call.cast(x, "u8")], padding=padding, value=value), "bool")
-    return call.create("pad", [x], padding=padding, mode=call.one_of("mode", _MODES, "constant"), value=value)
+        return call.cast(call.create("pad", [call.cast(x, "u8")], **told), "bool")
+    return call.create("pad", [x], **told)
 
 
 @rule("Tile<6")

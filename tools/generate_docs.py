@@ -151,7 +151,10 @@ states. Of an `IF` whose condition is not known both branches are computed; a `W
 condition is known, then it is a loop. Sparse constants are made dense. Custom operators are refused by name.
 
 Integers are [quantized types](numerics.md), layers of them name LiteRT's rounding, functions of one value of i8 or i16
-are tables by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit. So are an NPU's, which
+are tables by LiteRT's own formulas: results are those of LiteRT's reference kernels bit for bit. Of `GELU`, `TANH`,
+`EXP`, `ELU`, `LOG` and i8 `LOGISTIC` these call the functions of f32 of the C library that is there when a table is
+filled, and so does hetnn: where a value lies between two integers, another library (glibc from 2.41 on) may give the
+other. So are an NPU's, which
 is given no layer whose rounding its engines do not know: linear layers, whose product LiteRT rounds once (`single`),
 stay on the general processor where an NPU only rounds twice. `MAXIMUM`, `MINIMUM`, `FLOOR_DIV` and `FLOOR_MOD` take the
 file's integers whatever they stand for, as LiteRT does. What no integer form is for is computed on the reals and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ import pytest
 
 import hetnn
 from hetnn.importers import import_model
+from hetnn.importers.tflite.c_library import of_c
 from hetnn.importers.tflite.fixed_point import quotient
 from importers.tflite_files import Array, Graph, Quant, Told, constant, model_bytes, one, random_inputs, reference
 
@@ -178,6 +180,13 @@ def test_reductions(name: str, keep: bool, axes: Sequence[int], same: bool) -> N
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 def test_log_softmax_is_least_beyond_litert_s_differences(dtype: str) -> None:
     x = Told([40, 6], dtype, quant=Quant(0.1251, 3))  # 16 is 128 steps, of which LiteRT keeps 124
+    check("LOG_SOFTMAX", [x], {}, [Told([1], dtype, quant=Quant(1 / 16, 127 if dtype == "i8" else 255))])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize(("rows", "size", "scale"), [(40, 6, 0.03), (1, 300, 0.2), (9, 1, 0.1), (20, 17, 4.0)])
+def test_log_softmax_is_litert_s_quotient_of_polynomials(rows: int, size: int, scale: float, dtype: str) -> None:
+    x = Told([rows, size], dtype, quant=Quant(scale, 3))
     check("LOG_SOFTMAX", [x], {}, [Told([1], dtype, quant=Quant(1 / 16, 127 if dtype == "i8" else 255))])
 
 
@@ -442,6 +451,42 @@ def test_comparisons_of_16_bits(name: str) -> None:
 def test_logs() -> None:
     every = np.arange(-128, 128).astype(np.int8)
     check("LOG", [x_of(256)], {}, [y_of()], [every])
+
+
+@pytest.mark.parametrize(("scale", "to"), [(0.02, 0.05), (1.5, 0.004), (0.0007, 0.3)])
+def test_inverse_roots_are_newton_s(scale: float, to: float) -> None:
+    every = np.arange(-100, 128).astype(np.int8)
+    check("RSQRT", [Told([228], "i8", quant=Quant(scale, -100))], {}, [Told([1], "i8", quant=Quant(to, -90))], [every])
+
+
+# Where the last bit of C's functions of f32 decides.
+@pytest.mark.parametrize(
+    ("name", "x", "y", "dtype"),
+    [
+        ("GELU", Quant(7.026276580290869e-05), Quant(3.907505379174836e-05), "i16"),
+        ("GELU", Quant(8.796264410193544e-06), Quant(5.681759375875117e-06), "i16"),
+        ("TANH", Quant(0.02844633348286152, 26), Quant(0.0078125, 128), "u8"),
+    ],
+)
+def test_tables_are_filled_by_c_s_functions(name: str, x: Quant, y: Quant, dtype: str) -> None:
+    every = np.arange(-32768, 32768).astype(np.int16) if dtype == "i16" else np.arange(256).astype(np.uint8)
+    how = options("Gelu", Approximate=False) if name == "GELU" else {}
+    check(name, [Told([len(every)], dtype, quant=x)], how, [Told([1], dtype, quant=y)], [every])
+
+
+@pytest.mark.parametrize("name", ["erfcf", "expf", "expm1f", "logf", "tanhf"])
+def test_functions_of_f32_are_known_without_a_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reals = np.array([0.3, 1.7, 80.0, 0.0, -0.5, -2.0, np.inf, -np.inf], np.float32)
+    theirs = of_c(name)(reals)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
+    np.testing.assert_allclose(of_c(name)(reals), theirs, rtol=3e-7, equal_nan=True)
+
+
+@pytest.mark.parametrize(("scale", "zero"), [(0.0, 0), (-0.1, 0), (np.nan, 0), (np.inf, 0), (0.1, 200), (0.1, 1 << 40)])
+def test_integers_without_a_scale_or_zero_point_stand_for_no_reals(scale: float, zero: int) -> None:
+    wrong = Told([2, 4], "i8", quant=Quant(scale, zero))
+    with pytest.raises(hetnn.InvalidModel, match=r"positive, finite scale and a zero point of their type; got \S+ and"):
+        hetnn.compile(one("RELU", [wrong], [wrong]))
 
 
 @pytest.mark.parametrize("name", ["LOG", "RSQRT"])

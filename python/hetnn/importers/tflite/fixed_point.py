@@ -37,8 +37,13 @@ def shifted_right(value: Array, bits: int | Array) -> Array:
 
 def scaled(value: Array, factor: float) -> Array:
     """Integers times a factor, rounded twice: gemmlowp's MultiplyByQuantizedMultiplier."""
-    multiplier, shift = multiplier_of(factor)
-    return shifted_right(high_product(value.astype(np.int64) << max(shift, 0), multiplier), max(-shift, 0))
+    return multiplied(value, *multiplier_of(factor))
+
+
+def multiplied(value: Array, multiplier: Array | int, shift: Array | int) -> Array:
+    """The same by a multiplier of 31 bits and a power of two."""
+    left, right = np.maximum(shift, 0), np.maximum(np.negative(shift), 0)
+    return shifted_right(high_product(value.astype(np.int64) << left, multiplier), right)
 
 
 def _leading_zeros(value: Array) -> Array:
@@ -53,6 +58,38 @@ def _inverse(part: Array) -> Array:
     for _ in range(3):
         x = x + 4 * high_product(x, (1 << 29) - high_product(half, x))
     return np.asarray(np.minimum(2 * x, one))
+
+
+def inverse_root(value: Array) -> tuple[Array, Array]:
+    """1 / sqrt(value) of whole numbers below 2^29 as a multiplier of 31 bits and a shift; of 0 and less as of 1.
+
+    Five of Newton's steps from 1 on, with 3 bits before the point, of the number between 1/4 and 1 that so many fours
+    make of it; times sqrt(1/2).
+    """
+    whole = np.maximum(value, 2).astype(np.int64)
+    fours = (_leading_zeros(whole) - 1) // 2 - 1
+    part = whole << 2 * fours >> 1
+    half, x = shifted_right(part, 1), np.full_like(part, 1 << 28)
+    for _ in range(5):
+        cube = high_product(high_product(x, x), x) << 6
+        x = (high_product(x, 3 << 27) - high_product(half, cube)) << 3
+    shift = 11 - fours
+    root = high_product(x, 1518500250) << np.maximum(-shift, 0)
+    return np.where(value > 1, root, (1 << 31) - 1), np.where(value > 1, np.minimum(-shift, 0), 0)
+
+
+def exponential(value: Array) -> Array:
+    """e^a of numbers up to 0 with 26 bits behind the point, as fractions of 31 bits: as base/integer_rows has it."""
+    rest = (value & ((1 << 24) - 1)) - (1 << 24)
+    x = rest * 32 + (1 << 28)
+    x2 = high_product(x, x)
+    series = shifted_right(high_product(x2, x2), 2) + high_product(x2, x)
+    series = x + shifted_right(high_product(series, 715827883) + x2, 1)
+    out = 1895147668 + high_product(series, 1895147668)
+    powers = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
+    for bit, power in enumerate(powers, 24):
+        out = np.where((rest - value) >> bit & 1, high_product(out, power), out)
+    return np.where(value == 0, (1 << 31) - 1, out)
 
 
 def quotient(a: Array, b: Array, factor: float) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.element_types import NUMPY, numpy_type
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import Building
 from hetnn.importers.lowering.quantization import parameters, with_sign_turned
 from hetnn.importers.tflite.held import Held
@@ -107,7 +107,14 @@ def real(call: Building, value: Any, quant: Quantization) -> Any:
     if len(quant.scales) > 1:
         raise Unsupported("values that are no constants with a scale for each channel")
     if value.dtype in _TYPED:
-        return call.create("dequantize", [value])
+        try:
+            return call.create("dequantize", [value])
+        except InvalidModel as error:
+            (scale,), zero = quant.scales, quant.zero_points[0]
+            raise InvalidModel(
+                f"integers stand for reals by a positive, finite scale and a zero point of their type; got {scale:g} "
+                f"and {zero}. Convert the model again"
+            ) from error
     wide = call.create("sub", [call.cast(value, "f32"), call.constant(quant.zero_points[0], "f32")])
     return call.create("mul", [wide, call.constant(quant.scales[0], "f32")])
 

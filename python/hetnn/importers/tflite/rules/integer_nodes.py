@@ -69,6 +69,16 @@ def inverse_root(call: Call, value: Any, count: Any) -> Any:
     return call.create("where", [none, call.constant((1 << 31) - 1, "i64"), root])
 
 
+def inverse(call: Call, part: Any) -> Any:
+    """1 / (1 + a) of fractions of 31 bits: three of Newton's steps, as base/integer_rows has it."""
+    half = on(call, "shift_right", on(call, "add", part, 1 << 31), 1)
+    x = on(call, "add", high_product(call, half, -1010580540), 1515870810)
+    for _ in range(3):
+        error = on(call, "add", call.create("neg", [high_product(call, half, x)]), 1 << 29)
+        x = call.create("add", [x, on(call, "mul", high_product(call, x, error), 4)])
+    return on(call, "minimum", on(call, "mul", x, 2), (1 << 31) - 1)
+
+
 def shifted_by(call: Call, value: Any, bits: list[int], places: Any) -> Any:
     """As `shifted_right`, by the number of bits that stands at each place."""
     sign = on(call, "shift_right", value, 63)

@@ -153,32 +153,6 @@ def _place_of_extreme(call: Call) -> Any:
     return call.cast(y, call.outputs[0].dtype)
 
 
-def _least_difference(call: Call) -> int:
-    """From the largest integer of a row, as far as LiteRT's 31 bits go, of which 5 are before the point."""
-    _, bits = math.frexp(float(np.float32(call.held_quant(0)["q_scale"][0])) * 2**26)
-    return -math.floor(31 * 2.0 ** (26 - bits))
-
-
-def _loses_differences(call: Call) -> bool:
-    """Whether that is less than what the result reaches, 16 below 0."""
-    typed = are_typed(0)(call) and "i16" not in (call.tensor(0).dtype, call.outputs[0].dtype)
-    return typed and (1 - _least_difference(call)) * call.held_quant(0)["q_scale"][0] < 16
-
-
-@rule("LOG_SOFTMAX", integers=_loses_differences)
-def _log_softmax(call: Call) -> Any:
-    x = call[0]
-    if not call.typed:
-        return call.create("log_softmax", [x], axis=-1)
-    reals = call.create("log_softmax", [call.create("dequantize", [x])], axis=-1)
-    y = call.create("bitcast", [call.create("quantize", [reals], to="i8", **call.q())], to="i8")
-    whole = nodes.steps(call, x, 0, "i32")
-    most = call.create("reduce_max", [whole], axes=[-1], keepdim=True)
-    reaches = on(call, "ge", on(call, "sub", whole, most), _least_difference(call))
-    kept = call.create("where", [reaches, y, call.constant(-128, "i8")])
-    return call.create("bitcast", [kept], to="i8", **quant_only(call.q()))
-
-
 def _is_of_unit_steps(call: Call) -> bool:
     """Whether the result is in steps of 1 / 128 around 0, as LiteRT demands."""
     if not are_typed(0)(call) or call.tensor(0).dtype not in ("i8", "u8"):

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from hetnn import _core
+from hetnn.importers.tflite.c_library import of_c
 from hetnn.importers.tflite.fixed_point import (
     Array,
     doubled_high_16,
     high_product_16,
+    inverse_root,
+    multiplied,
     multiplier_of,
     rounded,
     saturated,
@@ -24,6 +27,7 @@ from hetnn.importers.tflite.rules.call import Call, are_typed
 
 _F32 = np.float32
 _HELD = np.arange(-128, 128)
+_erfc, _exp, _expm1, _log, _tanh = (of_c(name) for name in ("erfcf", "expf", "expm1f", "logf", "tanhf"))
 # Of x less its zero point, the scales of x and y, and the zero point of y.
 Formula = Callable[[Call, Array, Any, Any, int], Array]
 
@@ -77,35 +81,23 @@ def _hard_swish(_: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
     return zero + (shifted_right(product, -y_shift) if y_shift < 0 else product << y_shift)
 
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
 def _gelu_of(call: Call) -> Callable[[Array], Array]:
-    """In f32, each step rounded; of the error function what it is of, too, is more exact."""
+    """In f32, each step rounded."""
 
     def by_tanh(x: Array) -> Array:
         v = x.astype(_F32)
         inner = _F32(math.sqrt(2 / math.pi)) * (v + _F32(0.044715) * v * v * v)
-        return np.asarray(_F32(0.5) * v * (_F32(1) + np.tanh(inner.astype(np.float64)).astype(_F32)))
+        return np.asarray(_F32(0.5) * v * (_F32(1) + _tanh(inner)))
 
-    def by_erf(x: Array) -> Array:
+    def by_erfc(x: Array) -> Array:
         v = x.astype(_F32)
-        share = _erf(v.astype(np.float64) * math.sqrt(0.5)).astype(_F32)
-        return np.asarray(_F32(0.5) * v * (_F32(1) + share))
+        return np.asarray(_F32(0.5) * v * _erfc(v * _F32(-math.sqrt(0.5))))
 
-    return by_tanh if call.option("Approximate") else by_erf
+    return by_tanh if call.option("Approximate") else by_erfc
 
 
 def _gelu(call: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
     return _of_reals(_gelu_of(call))(call, x, of_x, of_y, zero)
-
-
-def _quietly(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    def quiet(x: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return function(x)
-
-    return quiet
 
 
 def _root(_: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
@@ -113,23 +105,30 @@ def _root(_: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
     return np.asarray(np.trunc(np.sqrt(np.maximum(x, 0).astype(_F32) * of_x) / of_y) + zero)
 
 
+def _inverse_root(_: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
+    """Of whole numbers by Newton's steps, with 20 bits more up to the scales' factor; of 0 the largest integer."""
+    fine = multiplied(np.ones_like(x), *(part + bits for part, bits in zip(inverse_root(x), (0, 20), strict=True)))
+    to_y, y_shift = multiplier_of(1 / float(np.sqrt(of_x) * of_y))
+    return np.where(x > 0, zero + multiplied(fine, to_y, y_shift - 20), 127)
+
+
 TABLES: Mapping[str, Formula] = {
     "ABS": _abs,
-    "ELU": _of_reals(lambda x: np.where(x < 0, np.expm1(x), x)),
-    "EXP": _of_reals(_quietly(np.exp)),
+    "ELU": _of_reals(lambda x: np.where(x < 0, _expm1(x), x)),
+    "EXP": _of_reals(_exp),
     "GELU": _gelu,
     "HARD_SWISH": _hard_swish,
     "LEAKY_RELU": _leaky_relu,
-    "LOG": _of_reals(_quietly(np.log)),
-    "LOGISTIC": _of_reals(_quietly(lambda x: np.asarray(_F32(1) / (_F32(1) + np.exp(-x))))),
+    "LOG": _of_reals(_log),
+    "LOGISTIC": _of_reals(lambda x: np.asarray(_F32(1) / (_F32(1) + _exp(-x)))),
     "QUANTIZE": _requantized,
     "RELU": _bounded(0, math.inf),
     "RELU6": _bounded(0, 6),
     "RELU_0_TO_1": _bounded(0, 1),
     "RELU_N1_TO_1": _bounded(-1, 1),
-    "RSQRT": _of_reals(_quietly(lambda x: np.asarray(_F32(1) / np.sqrt(x)))),
+    "RSQRT": _inverse_root,
     "SQRT": _root,
-    "TANH": _of_reals(np.tanh),
+    "TANH": _of_reals(_tanh),
 }
 
 
@@ -253,10 +252,10 @@ def by_wide_table(call: Call) -> Any:
     else:
         ends = [float(y_scale) * end for end in (-32768, 32767)]
         functions: dict[str, Callable[[Array], Array]] = {
-            "EXP": np.exp,
+            "EXP": _exp,
             "GELU": _gelu_of(call),
             # Where there is none, an end of what the result's integers stand for.
-            "LOG": lambda v: np.where(v > 0, np.log(np.maximum(v, 1e-30)), ends[0]),
+            "LOG": lambda v: np.where(v > 0, _log(np.maximum(v, 1e-30)), ends[0]),
             "RSQRT": lambda v: np.where(v > 0, _F32(1) / np.sqrt(np.maximum(v, 1e-30).astype(_F32)), ends[1]),
         }
         values = between(interpolated(functions[call.name], x_scale, of_x["q_zero"], y_scale))

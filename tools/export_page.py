@@ -44,11 +44,13 @@ def export_page() -> str:
     """How graphs leave, and the table of operators without a form."""
     from hetnn import _core
     from hetnn.exporters.onnx.schema import NEWEST
+    from hetnn.exporters.tosa.rules import TOSA
 
     operators = _core.operators()
     whys = {op["name"]: _whys(op) for op in operators}
     none = {name: next(iter(found.values())) for name, (found, of_none) in whys.items() if of_none}
     partly = {name: found for name, (found, of_none) in whys.items() if found and not of_none}
+    listed = ", ".join(f"`{name}`" for name in sorted(TOSA.rules))
     lines = [f"| [{name}](operators.md#{name}) | {why} |" for name, why in none.items()]
     some = [
         f"| [{name}](operators.md#{name}) | `{sample}` | {why} |"
@@ -77,6 +79,14 @@ device is given alone. A `.hetnn` file holds no graph; export the model that it 
 - `sort(stable=False)` of reals keeps equals in their order.
 
 `hetnn.exporters.onnx.refusal(graph)` says why a graph, perhaps of one node, has no form, or None.
+
+## TOSA
+
+`OUT.tosa` is written of graphs whose values are all integers of 8 or 16 bits with fixed sizes, as an NPU is given them
+(`subgraph=`), by the schema in the package `tosa-tools` (`pip install 'hetnn[tosa]'`; it asks for an older numpy than
+torch, so it may want an environment of its own). It has: {listed}. Images enter and leave channels first, as in hetnn;
+inside they lie channels last. Rescalings round as nodes say (`q_rounding`), and TOSA's reference model then gives
+hetnn's integers bit for bit; a node that says none rounds once, halves up, where hetnn rounds to nearest even.
 
 ## Operators that ONNX has no form for
 

@@ -153,13 +153,14 @@ def export(
     example: Sequence[Any] | Mapping[str, Any] | None = None,
     **options: Unpack[CompileOptions],
 ) -> None:
-    """Writes `model` as a file that other tools read: an ONNX model, where `path` ends in .onnx.
+    """Writes `model` as a file that other tools read: an ONNX model where `path` ends in .onnx, TOSA 1.0 in .tosa.
 
     target: None: the model as it is. Else what planning for it makes of the model: nodes that its accelerators lack
         are rewritten, as the option `rewrite` says, so that another compiler for such a device takes the file.
     subgraph: with a target, what one device is given alone, by the name that plan and reports have for it: "npu.0".
     Other arguments and options as those of `plan`. Types, names and open sizes are the graph's; states are further
-    inputs and outputs. What must hold of a run's values is not looked at by the file's readers.
+    inputs and outputs. What must hold of a run's values is not looked at by the file's readers. TOSA files hold
+    integers of fixed sizes: most often what an NPU is given of a quantized model.
     Errors: Unsupported with every node that the file has no form for, and why; InvalidModel; OSError of the file.
     """
     write = _writer_of(path)
@@ -177,11 +178,16 @@ def export(
 
 def _writer_of(path: str | os.PathLike[str]) -> Callable[[_core.Graph, str | os.PathLike[str]], None]:
     """What writes a graph into a file of that name. Unsupported for a kind of file that hetnn does not write."""
-    if os.fspath(path).endswith(".onnx"):
+    kind = os.path.splitext(os.fspath(path))[1]
+    if kind not in (".onnx", ".tosa"):
+        raise Unsupported(
+            f"hetnn writes ONNX and TOSA files; got '{os.fspath(path)}'. Name a file that ends in .onnx or .tosa."
+        )
+    if kind == ".tosa":
+        from hetnn.exporters.tosa import write
+    else:
         from hetnn.exporters.onnx import write
-
-        return write
-    raise Unsupported(f"hetnn exports ONNX models; got '{os.fspath(path)}'. Name a file that ends in .onnx.")
+    return write
 
 
 def imported_model(

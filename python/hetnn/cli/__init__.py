@@ -27,7 +27,7 @@ COMMANDS = {
     "run": "run a model or a .hetnn file on arrays",
     "plan": "show where each node would run, without compiling; or plan an abstract problem",
     "check": "list everything in a model that the target cannot do",
-    "export": "write a model, or what a device is given of it, as an ONNX file",
+    "export": "write a model, or what a device is given of it, as an ONNX or TOSA file",
     "calibrate": "measure this machine's kernels once, for the times that plans predict",
     "report": "describe a compiled model: placement, reasons, bytes, time",
     "disassemble": "print the NPU command streams of a .hetnn file",

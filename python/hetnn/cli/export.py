@@ -17,7 +17,7 @@ from hetnn.importers.model_file import kind_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the file to write, which part, and the options of planning."""
     parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.onnx", help="the file to write")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.onnx|OUT.tosa", help="the file to write")
     parser.add_argument(
         "--subgraph", metavar="NAME", help="with --target: what one device is given alone, by its name in the plan"
     )

@@ -66,7 +66,7 @@ def test_what_cannot_be_written(capsys: pytest.CaptureFixture[str], model: Path,
     assert "holds no graph. Export the model that it was compiled from" in answer["error"]["message"]
     status, answer = call(capsys, "export", model, "-o", tmp_path / "out.xyz")
     assert (status, answer["error"]["kind"]) == (3, "Unsupported")
-    assert "Name a file that ends in .onnx" in answer["error"]["message"]
+    assert "Name a file that ends in .onnx or .tosa" in answer["error"]["message"]
     factors = "graph @g {stage = imported} (%x: f32[3,3]) -> (%q) {\n %q, %r = qr(%x) : f32[3,3], f32[3,3]\n}"
     with pytest.raises(hetnn.Unsupported, match=r"1 of 1 nodes have no form in ONNX.*\n.*has no factors of matrices"):
         hetnn.export(factors, tmp_path / "out.onnx")

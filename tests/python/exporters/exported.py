@@ -63,4 +63,4 @@ def assert_equal(got: Sequence[Any], wanted: Sequence[Array], tolerance: float, 
         np.testing.assert_array_equal(a[~finite], b[~finite], err_msg=what)
         largest = float(np.abs(b[finite]).max(initial=0))
         within = max(tolerance, ROUNDED[theirs.dtype.name]) * max(largest, 1e-3)
-        assert float(np.abs(a - b)[finite].max(initial=0)) <= within, what
+        assert float(np.abs(a[finite] - b[finite]).max(initial=0)) <= within, what

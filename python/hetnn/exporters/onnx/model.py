@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import hetnn
@@ -15,25 +14,13 @@ from hetnn.exporters.onnx.rules import ONNX, Call
 from hetnn.exporters.onnx.rules.quant import integers_of, reals_of
 from hetnn.exporters.onnx.schema import number, onnx, schema_of
 from hetnn.exporters.onnx.writer import Branch, Node, Value, Writer
+from hetnn.exporters.refusal import Refusal
 from hetnn.exporters.registry import operators
 
 # Models state no older operator set: what reads ONNX reads this one.
 _OLDEST = 13
 # Weights of more bytes than a message of protobuf may have lie in a file beside the model.
 _MOST_BYTES = 1 << 30
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A node that has no form in ONNX: its name, operator and place in the model's source, and why."""
-
-    node: str
-    op: str
-    loc: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.op} '{self.node}': {self.why}" + (f"\n  at {self.loc}" if self.loc else "")
 
 
 class Export:

@@ -1,0 +1,128 @@
+"""A graph of integers as a TOSA file: node by node by the rules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hetnn import _core
+from hetnn.errors import Unsupported
+from hetnn.exporters.refusal import Refusal
+from hetnn.exporters.tosa.file import Block, Op, data_of
+from hetnn.exporters.tosa.rules import TOSA, Call
+from hetnn.exporters.tosa.writer import Tensor, Writer, refuse
+
+_INTEGERS = ("i8", "i16", "i32", "i64")
+
+
+class Export:
+    """A graph on its way: what is written, and the nodes that cannot be."""
+
+    def __init__(self, graph: _core.Graph) -> None:
+        self.graph = graph
+        self.types = graph.types()
+        self.refusals: list[Refusal] = []
+        self.block = Block("main")
+        self.writer = Writer(self.block, {*self.types, *graph.output_names})
+        self.values: dict[str, Tensor] = {}
+        for name, dtype, shape in graph.inputs:
+            self._input(name, dtype, shape)
+        self._constants = graph.constants()
+        for row in graph.nodes():
+            self._write(row)
+        if not self.refusals:
+            self._give_outputs()
+
+    def _input(self, name: str, dtype: str, shape: list[Any]) -> None:
+        if dtype not in ("i8", "i16") or not all(isinstance(size, int) for size in shape):
+            why = f"is {dtype}{shape}; hetnn writes TOSA of integers of 8 and 16 bits and fixed sizes"
+            self.refusals.append(Refusal(name, "input", "", why))
+            return
+        self.values[name] = Tensor(name, dtype, tuple(shape))
+        self.block.tensors[name] = (list(shape), dtype, None)
+        self.block.inputs.append(name)
+
+    def _value(self, name: str) -> Tensor:
+        if name not in self.values:
+            array, dtype = self._constants[name], self.types[name]["dtype"]
+            if dtype not in _INTEGERS:
+                refuse(f"with a constant of {dtype}")
+            # Written where a rule asks for it as it stands; biases and weights are written in TOSA's own order.
+            self.values[name] = Tensor(name, dtype, tuple(array.shape), array)
+        return self.values[name]
+
+    def _write(self, row: dict[str, Any]) -> None:
+        there = {*self.values, *self._constants, None}
+        if any(name not in there for name in row["inputs"]):
+            return  # behind one that is refused
+        begin = len(self.block.ops)
+        try:
+            rule = TOSA.rules.get(row["op"])
+            if rule is None:
+                refuse("hetnn writes no TOSA for it")
+            types = [part for part in (*row["input_types"], *row["output_types"]) if part is not None]
+            if not all(isinstance(size, int) for part in types for size in part["shape"]):
+                refuse("of open sizes, which TOSA files do not have")
+            if len(row["outputs"]) != 1 or row["output_types"][0]["dtype"] not in ("i8", "i16"):
+                refuse("whose result is not of integers of 8 or 16 bits")
+            call = Call(self.writer, row, [None if name is None else self._value(name) for name in row["inputs"]])
+            self.values[row["outputs"][0]] = rule(call)
+        except Unsupported as error:
+            self.refusals.append(Refusal(row["name"], row["op"], row["loc"], str(error)))
+            return
+        for op in self.block.ops[begin:]:
+            op.loc = row["loc"] or row["name"]
+
+    def _give_outputs(self) -> None:
+        """Each under its own name, behind what of it is written for nothing."""
+        for (name, _, _), wanted in zip(self.graph.outputs, self.graph.output_names, strict=True):
+            value = self.values[name]
+            called = wanted if wanted not in self.block.tensors else self.writer.fresh(wanted)
+            self.block.tensors[called] = (list(value.shape), value.dtype, None)
+            self.block.ops.append(Op("IDENTITY", [value.name], [called], {}))
+            self.block.outputs.append(called)
+        read = set(self.block.outputs)
+        kept: list[Op] = []
+        for op in reversed(self.block.ops):
+            if any(name in read for name in op.outputs):
+                kept.append(op)
+                read.update(op.inputs)
+        self.block.ops = kept[::-1]
+        read.update(self.block.inputs)
+        self.block.tensors = {name: part for name, part in self.block.tensors.items() if name in read}
+        self.block.shapes = {name: part for name, part in self.block.shapes.items() if name in read}
+
+
+def unsupported(graph: _core.Graph) -> list[Refusal]:
+    """The nodes of a graph that hetnn writes no TOSA for, with the reason of each."""
+    return Export(graph).refusals
+
+
+def refusal(graph: _core.Graph) -> str | None:
+    """Why a graph, perhaps of a single node, cannot be written as TOSA; None where it can."""
+    return "\n".join(map(str, unsupported(graph))) or None
+
+
+def export(graph: _core.Graph) -> bytes:
+    """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first.
+
+    Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results may
+    be a step off its meaning. Unsupported with every node that has no form, and where tosa-tools is not installed.
+    """
+    made = Export(graph)
+    if made.refusals:
+        listed = "\n".join(map(str, made.refusals))
+        raise Unsupported(
+            f"{len(made.refusals)} of {len(graph.nodes())} nodes have no form in TOSA. Export the subgraph of a device "
+            f"that has no such node.\n{listed}"
+        )
+    return data_of(made.block)
+
+
+def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:
+    """Exports a graph into a file. OSError of the file system."""
+    Path(path).write_bytes(export(graph))
+
+
+__all__ = ["Refusal", "export", "refusal", "unsupported", "write"]

@@ -1,0 +1,323 @@
+"""Operators on integers as TOSA has them: the formulas are those of docs/numerics.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.exporters.registry import Rules
+from hetnn.exporters.tosa.file import number, packed
+from hetnn.exporters.tosa.writer import FIRST, LAST, ONE, Factor, Tensor, Writer, factor_of, refuse
+
+TOSA: Rules[Any] = Rules("TOSA")
+exports = TOSA.exports
+
+
+class Call:
+    """A node: its operands with how they stand for reals, and its result's type."""
+
+    def __init__(self, writer: Writer, row: dict[str, Any], inputs: Sequence[Tensor | None]) -> None:
+        self.writer, self.row, self.inputs = writer, row, list(inputs)
+        self.attrs: dict[str, Any] = row["attrs"]
+        (given,) = row["output_types"]
+        self.dtype: str = given["dtype"]
+        self.shape: list[int] = given["shape"]
+        self.result = given["quant"]
+        self.quants = [part and part["quant"] for part in row["input_types"]]
+        self.rounding = self.attrs.get("q_rounding", "single")
+        if self.rounding == "half_even_fp32":
+            self.rounding = "single"
+
+    def __getitem__(self, k: int) -> Tensor:
+        value = self.inputs[k]
+        assert value is not None
+        return value
+
+    def optional(self, k: int) -> Tensor | None:
+        """Input k, where it is there."""
+        return self.inputs[k] if k < len(self.inputs) else None
+
+    def scale(self, k: int = 0) -> float:
+        """That of input k. Unsupported for an operand without one, or with several."""
+        return float(self._of_tensor(self.quants[k])["scales"][0])
+
+    def zero(self, k: int = 0) -> int:
+        """The zero point of input k."""
+        return int(self._of_tensor(self.quants[k])["zero_points"][0])
+
+    @property
+    def ends(self) -> tuple[float, int]:
+        """Scale and zero point of the result."""
+        quant = self._of_tensor(self.result)
+        return float(quant["scales"][0]), int(quant["zero_points"][0])
+
+    def _of_tensor(self, quant: Any) -> Any:
+        if quant is None or len(quant["scales"]) != 1:
+            refuse("of values that are no integers with one scale; TOSA's integers have one")
+        return quant
+
+    def integers(self, name: str) -> list[int]:
+        """An attribute as numbers, two of them for height and width where one is given."""
+        return [int(part) for part in self.attrs[name]]
+
+    def last(self, k: int = 0) -> Tensor:
+        """Input k, an image, channels last."""
+        return self.writer.transpose(self[k], LAST)
+
+    def first(self, y: Tensor) -> Tensor:
+        """An image of channels last as the graph has it."""
+        return self.writer.transpose(y, FIRST)
+
+
+# Windows.
+
+
+def _window(call: Call, x: Tensor, kernel: list[int], fill: int, ceil: bool = False) -> tuple[Tensor, dict[str, Any]]:
+    """The image and attributes of a window that ends where the image does: TOSA has no rest behind the last one."""
+    stride = call.integers("stride") or kernel
+    dilation = call.integers("dilation") if "dilation" in call.attrs else [1, 1]
+    given = call.integers("padding")
+    top, left, bottom, right = given if len(given) == 4 else given * 2
+    before, behind, sizes = [top, left], [bottom, right], list(x.shape[1:3])
+    results = call.shape[2:]
+    for k in range(2):
+        reach = (results[k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1
+        behind[k] = reach - sizes[k] - before[k]
+        if behind[k] < 0:
+            sizes[k], behind[k] = sizes[k] + behind[k], 0
+    if ceil and any(part >= size for part, size in zip(behind, kernel, strict=True)):
+        refuse("a window that lies in the padding as a whole")
+    x = call.writer.sliced(x, [0, 0, 0, 0], [x.shape[0], *sizes, x.shape[3]])
+    told: dict[str, Any] = {"Pad": [before[0], behind[0], before[1], behind[1]], "Stride": stride}
+    return x, {**told, "Dilation": dilation} if "dilation" in call.attrs else told
+
+
+def _factors(call: Call, divisor: int = 1) -> list[Factor]:
+    """From sums to the result, for each filter or for all."""
+    weights = call.quants[1]
+    if weights is None:
+        refuse("with weights that are no integers with scales")
+    return [factor_of(call.scale() * float(scale) / call.ends[0], divisor) for scale in weights["scales"]]
+
+
+def _filters(call: Call) -> tuple[Tensor, Tensor, int]:
+    """Weights, their zero point, and the bias in the scale of the sums."""
+    weight, given = call[1], call.quants[1]
+    if weight.array is None:
+        refuse("with weights that are computed")
+    zeros = set(given["zero_points"])
+    if len(zeros) != 1 or (given["scales"][1:] and given["axis"] != 0):
+        refuse("with weights of several zero points, or scales of another axis than that of filters")
+    wide = "i48" if call[0].dtype == "i16" else "i32"
+    bias = call.optional(2)
+    values: Any = np.zeros(weight.shape[0], np.int64)
+    if bias is not None:
+        if bias.array is None or call.quants[2] is None:
+            refuse("with a bias that is computed")
+        scales = np.array(call.quants[2]["scales"]) / (call.scale() * np.array(given["scales"]))
+        values = np.where(np.abs(scales - 1) > 1e-6, np.rint(bias.array * scales), bias.array).astype(np.int64)
+    return weight, call.writer.constant(values, wide), int(zeros.pop())
+
+
+def _sums(call: Call, kind: str, x: Tensor, weight: Tensor, shape: list[int], told: dict[str, Any]) -> Tensor:
+    """The convolution's sums, and what they are rescaled to."""
+    _, bias, zero = _filters(call)
+    acc = bias.dtype
+    given = [x, weight, bias, call.writer.zero(call.zero(), x.dtype), call.writer.zero(zero, weight.dtype)]
+    kinds = {"AccType": number("DType", {"i32": "INT32", "i48": "INT48"}[acc]), "LocalBound": False}
+    sums = call.writer.add(kind, given, acc, shape, **told, **kinds)
+    divisor = int(call.attrs.get("q_divisor", 1))
+    return call.writer.rescale(sums, _factors(call, divisor), (0, call.ends[1]), call.dtype, call.rounding)
+
+
+@exports("conv2d")
+def _conv2d(call: Call) -> Tensor:
+    weight, groups = call[1], int(call.attrs["groups"])
+    filters, channels = weight.shape[:2]
+    x, told = _window(call, call.last(), list(weight.shape[2:]), call.zero())
+    n, _, height, width = call.shape
+    if groups == 1:
+        turned = call.writer.transpose(weight, LAST)
+        return call.first(_sums(call, "CONV2D", x, turned, [n, height, width, filters], told))
+    if channels != 1 or groups != x.shape[3]:
+        refuse(f"with {groups} groups of {channels} channels: TOSA has one group, or one for each channel")
+    assert weight.array is not None
+    by_channel = weight.array.reshape(groups, filters // groups, *weight.shape[2:]).transpose(2, 3, 0, 1)
+    turned = call.writer.constant(by_channel, weight.dtype)
+    return call.first(_sums(call, "DEPTHWISE_CONV2D", x, turned, [n, height, width, filters], told))
+
+
+@exports("linear")
+def _linear(call: Call) -> Tensor:
+    """A convolution of single pixels."""
+    weight, rows = call[1], int(np.prod(call.shape[:-1]))
+    x = call.writer.reshape(call[0], [rows, 1, 1, weight.shape[1]])
+    turned = call.writer.reshape(weight, [weight.shape[0], 1, 1, weight.shape[1]])
+    told: dict[str, Any] = {"Pad": [0] * 4, "Stride": [1, 1], "Dilation": [1, 1]}
+    y = _sums(call, "CONV2D", x, turned, [rows, 1, 1, weight.shape[0]], told)
+    return call.writer.reshape(y, call.shape)
+
+
+def _same_scale(call: Call) -> None:
+    if call.quants[0] != call.result:
+        refuse("from one scale to another")
+
+
+@exports("max_pool2d")
+def _max_pool2d(call: Call) -> Tensor:
+    if any(part != 1 for part in call.integers("dilation")):
+        refuse("with gaps in the window")
+    kernel = call.integers("kernel")
+    x, told = _window(call, call.last(), kernel, 0, bool(call.attrs["ceil_mode"]))
+    told.pop("Dilation")
+    n, c, height, width = call.shape
+    mode = number("NanPropagationMode", "PROPAGATE")
+    y = call.writer.add("MAX_POOL2D", [x], x.dtype, [n, height, width, c], Kernel=kernel, NanMode=mode, **told)
+    return call.first(_rescaled(call, y))
+
+
+@exports("avg_pool2d", "adaptive_avg_pool2d")
+def _avg_pool2d(call: Call) -> Tensor:
+    """Of the integers with their zero point, so that halves round as hetnn's do."""
+    _same_scale(call)
+    x = call.last()
+    if call.row["op"] == "adaptive_avg_pool2d":
+        kernel = [size // goal for size, goal in zip(x.shape[1:3], call.shape[2:], strict=True)]
+        if any(size % goal for size, goal in zip(x.shape[1:3], call.shape[2:], strict=True)):
+            refuse("with windows of several sizes")
+        told: dict[str, Any] = {"Pad": [0] * 4, "Stride": kernel}
+    else:
+        kernel = call.integers("kernel")
+        if call.attrs["divisor_override"] or (call.attrs["count_include_pad"] and any(call.integers("padding"))):
+            refuse("with a divisor that is not the number of pixels")
+        x, told = _window(call, x, kernel, call.zero(), bool(call.attrs["ceil_mode"]))
+    n, c, height, width = call.shape
+    given: list[Tensor | str] = [x, *(call.writer.zero(0, x.dtype) for _ in range(2))]
+    kinds = {"Kernel": kernel, "AccType": number("DType", "INT32")}
+    return call.first(call.writer.add("AVG_POOL2D", given, x.dtype, [n, height, width, c], **told, **kinds))
+
+
+# Elements by themselves.
+
+
+def _rescaled(call: Call, y: Tensor) -> Tensor:
+    """From the scale of the first operand to that of the result."""
+    scale, zero = call.ends
+    if (call.scale(), call.zero(), y.dtype) == (scale, zero, call.dtype):
+        return y
+    factor = ONE if call.scale() == scale else factor_of(call.scale() / scale)
+    return call.writer.rescale(y, [factor], (call.zero(), zero), call.dtype, call.rounding)
+
+
+@exports("quantize", "identity", "bitcast")
+def _rescale(call: Call) -> Tensor:
+    if call.row["op"] == "bitcast":
+        if call[0].dtype != call.dtype:
+            refuse("to another element type")
+        return call[0]
+    return _rescaled(call, call[0])
+
+
+def _clamped(call: Call, x: Tensor, low: float, high: float) -> Tensor:
+    """Limits in steps of the operand."""
+    ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[x.dtype])
+    steps = [np.clip(np.rint(bound / call.scale()) + call.zero(), ends.min, ends.max) for bound in (low, high)]
+    low_bytes, high_bytes = (packed(np.array([int(step)]), x.dtype) for step in steps)
+    mode = number("NanPropagationMode", "PROPAGATE")
+    return call.writer.add("CLAMP", [x], x.dtype, x.shape, MinVal=low_bytes, MaxVal=high_bytes, NanMode=mode)
+
+
+@exports("relu")
+def _relu(call: Call) -> Tensor:
+    return _rescaled(call, _clamped(call, call[0], 0, np.inf))
+
+
+@exports("clamp")
+def _clamp(call: Call) -> Tensor:
+    _same_scale(call)
+    return _clamped(call, call[0], float(call.attrs["min"]), float(call.attrs["max"]))
+
+
+def _alike(call: Call) -> list[Tensor]:
+    """Both operands of one rank."""
+    rank = len(call.shape)
+    return [call.writer.reshape(call[k], [1] * (rank - len(call[k].shape)) + list(call[k].shape)) for k in (0, 1)]
+
+
+@exports("add", "sub")
+def _sum(call: Call) -> Tensor:
+    """In steps of twice the larger scale, with 20 bits more, or 15 of i16."""
+    bits, most = 15 if call[0].dtype == "i16" else 20, max(call.scale(0), call.scale(1))
+    common = [
+        call.writer.rescale(x, [factor_of(call.scale(k) / (2 * most))], (call.zero(k), 0), "i32", call.rounding, bits)
+        for k, x in enumerate(_alike(call))
+    ]
+    out = call.writer.add("ADD" if call.row["op"] == "add" else "SUB", common, "i32", call.shape)
+    scale, zero = call.ends
+    leave = factor_of(2 * most / (scale * (1 << bits)))
+    return call.writer.rescale(out, [leave], (0, zero), call.dtype, call.rounding)
+
+
+@exports("mul")
+def _mul(call: Call) -> Tensor:
+    steps = [call.writer.rescale(x, [ONE], (call.zero(k), 0), "i32", "single") for k, x in enumerate(_alike(call))]
+    out = call.writer.add("MUL", [*steps, call.writer.constant([0], "i8")], "i32", call.shape)
+    scale, zero = call.ends
+    return call.writer.rescale(
+        out, [factor_of(call.scale(0) * call.scale(1) / scale)], (0, zero), call.dtype, call.rounding
+    )
+
+
+@exports("lookup")
+def _lookup(call: Call) -> Tensor:
+    if call[0].dtype != "i8" or call.dtype != "i8":
+        refuse("of other integers than i8")
+    table = call.writer.constant(np.asarray(call.attrs["table"]).reshape(-1), "i8")
+    return call.writer.add("TABLE", [call[0], table], "i8", call.shape)
+
+
+# Movement.
+
+
+@exports("reshape")
+def _reshape(call: Call) -> Tensor:
+    return _rescaled(call, call.writer.reshape(call[0], call.shape))
+
+
+@exports("permute")
+def _permute(call: Call) -> Tensor:
+    perm = [part % len(call.shape) for part in call.integers("perm")]
+    return _rescaled(call, call.writer.transpose(call[0], perm))
+
+
+@exports("concat")
+def _concat(call: Call) -> Tensor:
+    if any(quant != call.result for quant in call.quants):
+        refuse("of several scales")
+    axis = int(call.attrs["axis"]) % len(call.shape)
+    return call.writer.add("CONCAT", [call[k] for k in range(len(call.inputs))], call.dtype, call.shape, Axis=axis)
+
+
+@exports("pad")
+def _pad(call: Call) -> Tensor:
+    amounts, rank = call.integers("padding"), len(call.shape)
+    if call.attrs["mode"] != "constant" or min(amounts, default=0) < 0:
+        refuse("with mirrored elements, or cut")
+    ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[call.dtype])
+    value = int(np.clip(np.rint(call.attrs["value"] / call.scale()) + call.zero(), ends.min, ends.max))
+    pairs = [amounts[k + side * rank] for k in range(rank) for side in (0, 1)]
+    given: list[Tensor | str] = [call[0], call.writer.sizes(pairs), call.writer.zero(value, call.dtype)]
+    return _rescaled(call, call.writer.add("PAD", given, call.dtype, call.shape))
+
+
+@exports("slice")
+def _slice(call: Call) -> Tensor:
+    if call.attrs["step"] != 1:
+        refuse("with a step")
+    axis, size = int(call.attrs["axis"]) % len(call.shape), call[0].shape
+    start = int(call.attrs["start"])
+    start = max(0, min(start + size[axis] if start < 0 else start, size[axis]))
+    starts = [start if k == axis else 0 for k in range(len(size))]
+    return _rescaled(call, call.writer.sliced(call[0], starts, call.shape))

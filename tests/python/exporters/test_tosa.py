@@ -1,0 +1,175 @@
+"""Integer graphs as TOSA files: TOSA's reference model gives hetnn's integers, bit for bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hetnn
+from hetnn import _core
+from hetnn.exporters.tosa import export, refusal, unsupported
+from importers.test_onnx_quantized import Network, integers_only
+
+ROOT = Path(__file__).resolve().parents[3]
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages() -> Any:
+    """tosa-tools lies in an environment of its own (tests/python/requirements-apart.txt)."""
+    (apart,) = (ROOT / "build" / "apart").glob("lib/python*/site-packages")
+    sys.path.append(str(apart))
+    import tosa  # noqa: F401
+
+    yield
+    sys.path.remove(str(apart))
+
+
+def by_reference(data: bytes, feeds: list[Array], shapes: list[tuple[int, ...]], dtypes: list[str]) -> list[Array]:
+    """What TOSA's reference model computes."""
+    import tosa_reference_model
+
+    found, status = tosa_reference_model.run(data, feeds)
+    assert status == tosa_reference_model.GraphStatus.TOSA_VALID, status
+    return [
+        np.asarray(out).astype(dtype).reshape(shape) for out, shape, dtype in zip(found, shapes, dtypes, strict=True)
+    ]
+
+
+class Layers:
+    """A graph of integers that grows layer by layer."""
+
+    def __init__(self, dtype: str, seed: int) -> None:
+        self.builder, self.rng, self.dtype = _core.GraphBuilder("layers"), np.random.default_rng(seed), dtype
+        self.most = 127 if dtype == "i8" else 32767
+
+    def start(self, shape: list[int], scale: float, zero: int) -> Any:
+        x = self.builder.add_input("x", self.dtype, shape)
+        (value,) = self.builder.create("bitcast", [x], {"to": self.dtype, "q_scale": [scale], "q_zero": zero})
+        return value
+
+    def node(self, op: str, inputs: list[Any], scale: float, zero: int = 0, **attrs: Any) -> Any:
+        told = {"q_scale": [scale], "q_zero": zero, "q_rounding": "double", **attrs}
+        (y,) = self.builder.create(op, inputs, told)
+        return y
+
+    def filters(self, shape: list[int], before: float, bias_steps: int = 900) -> list[Any]:
+        scales = self.rng.uniform(0.005, 0.02, shape[0])
+        weight = self.rng.integers(-127, 128, shape).astype(np.int8)
+        bias = self.rng.integers(-bias_steps, bias_steps, shape[0]).astype(
+            np.int64 if self.dtype == "i16" else np.int32
+        )
+        of_filters = {"q_scale": scales.tolist(), "q_axis": 0}
+        (w,) = self.builder.create("constant", [], {"value": weight, **of_filters})
+        (b,) = self.builder.create("constant", [], {"value": bias, "q_scale": (scales * before).tolist(), "q_axis": 0})
+        return [w, b]
+
+    def compare(self, *results: Any) -> bytes:
+        for k, value in enumerate(results):
+            self.builder.output(value, f"y{k}")
+        graph = self.builder.finish()
+        (_, _, shape), *_ = graph.inputs
+        feed = self.rng.integers(-self.most - 1, self.most + 1, shape).astype(f"int{self.dtype[1:]}")
+        wanted, data = _core.interpret(graph, [feed]), export(graph)
+        for got, want in zip(
+            by_reference(data, [feed], [w.shape for w in wanted], [w.dtype.name for w in wanted]), wanted, strict=True
+        ):
+            np.testing.assert_array_equal(got, want)
+        return data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_windows_and_sums_of_bytes(seed: int) -> None:
+    n = Layers("i8", seed)
+    x = n.start([1, 3, 17, 14], 0.04, -5)
+    a = n.node("conv2d", [x, *n.filters([8, 3, 3, 3], 0.04)], 0.05, -128, stride=[2, 2], padding=[1, 0, 1, 1])
+    a = n.node("relu", [a], 0.05, -128)
+    b = n.node("conv2d", [a, *n.filters([8, 1, 3, 3], 0.05)], 0.06, 3, padding=[1, 1], groups=8)
+    c = n.node("conv2d", [a, *n.filters([8, 8, 1, 1], 0.05)], 0.03, -7)
+    d = n.node("add", [b, c], 0.07, 1)
+    p = n.node("max_pool2d", [d], 0.07, 1, kernel=[3, 3], stride=[2, 2], padding=[1, 1])
+    m = n.node("avg_pool2d", [d], 0.07, 1, kernel=[2, 2], stride=[2, 2], count_include_pad=False)
+    assert b"TOSA" in n.compare(p, m)[:16]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_layers_of_both_widths(dtype: str, seed: int) -> None:
+    n = Layers(dtype, seed)
+    fine = 1.0 if dtype == "i8" else 1 / 256
+    zero = -3 if dtype == "i8" else 0
+    x = n.start([2, 4, 6, 5], 0.04 * fine, zero)
+    a = n.node("conv2d", [x, *n.filters([6, 4, 3, 3], 0.04 * fine)], 0.09 * fine, zero, dilation=[2, 1])
+    b = n.node("sub", [a, a], 0.05 * fine, zero)
+    c = n.node("mul", [a, b], 0.2 * fine, zero)
+    d = n.node("quantize", [c], 0.15 * fine, zero, to=dtype)
+    flat = n.builder.create("reshape", [d], {"shape": [2, 6 * 2 * 3]})[0]
+    y = n.node(
+        "linear",
+        [flat, *n.filters([5, 36], 0.15 * fine)],
+        0.8 * fine,
+        zero,
+        q_rounding="single" if dtype == "i8" else "double",
+    )
+    n.compare(y, b, d)
+
+
+def test_movement() -> None:
+    n = Layers("i8", 2)
+    x = n.start([1, 4, 6, 5], 0.04, -3)
+    create = n.builder.create
+    (a,) = create("pad", [x], {"padding": [0, 0, 1, 2, 0, 0, 0, 1], "value": 0.2})
+    (b,) = create("slice", [a], {"axis": 2, "start": 1, "end": -1})
+    (c,) = create("permute", [b], {"perm": [0, 3, 1, 2]})
+    (d,) = create("concat", [c, c], {"axis": 1})
+    (e,) = create("reshape", [d], {"shape": [16, 20]})
+    n.compare(e, b)
+
+
+def test_tables() -> None:
+    n = Layers("i8", 3)
+    x = n.builder.add_input("x", "i8", [2, 3, 4])
+    table = n.rng.integers(-128, 128, 256).astype(np.int8)
+    n.compare(*n.builder.create("lookup", [x], {"table": table}))
+
+
+def test_an_npus_part_of_a_quantized_network() -> None:
+    """Rounded once to nearest even where TOSA rounds halves up: within a step, and hardly anywhere apart."""
+    plan = hetnn.plan(Network(signed=True, shared_bias=False).model, integers_only(), fix={"n": 2})
+    graph = next(part["graph"] for part in plan._plan.subgraphs() if part["device"] == "npu")
+    told = unsupported(graph)
+    assert told == [], told
+    (_, _, shape), *_ = graph.inputs
+    feed = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
+    (wanted,) = _core.interpret(graph, [feed])
+    (got,) = by_reference(export(graph), [feed], [wanted.shape], ["int8"])
+    assert int(np.abs(got.astype(int) - wanted.astype(int)).max()) <= 1
+
+
+def test_what_has_no_form_is_told() -> None:
+    builder = _core.GraphBuilder("reals")
+    builder.output(*builder.create("relu", [builder.add_input("x", "f32", [2])], {}))
+    graph = builder.finish()
+    assert refusal(graph) == "input 'x': is f32[2]; hetnn writes TOSA of integers of 8 and 16 bits and fixed sizes"
+    with pytest.raises(hetnn.Unsupported, match="have no form in TOSA"):
+        export(graph)
+
+
+def test_without_tosa_tools_the_package_is_named() -> None:
+    code = """
+import hetnn
+from hetnn import _core
+from hetnn.exporters.tosa import export
+graph = _core.Graph.parse('graph @g {stage = imported} (%x: i8[2]) -> (%y) {\\n %y = bitcast(%x) {to = i8} : i8[2]\\n}')
+try:
+    export(graph)
+except hetnn.Unsupported as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "Run pip install 'hetnn[tosa]'" in told

@@ -43,7 +43,7 @@ class Building(ABC):
         """Numbers as an array of an element type; integers that it does not hold wrap."""
         kind = np.dtype(numpy_type(dtype))
         if isinstance(value, int) and kind.kind in "iu":
-            return np.asarray(value, np.int64).astype(kind)  # a number wraps, as in torch
+            return np.asarray(value % (1 << 64), np.uint64).astype(kind)  # a number wraps, as in torch
         return np.asarray(value, dtype=kind)
 
     def whole(self, size: Size) -> Any:

@@ -125,7 +125,13 @@ def _expm1(call: Call) -> Any:
 
 @exports("log1p")
 def _log1p(call: Call) -> Any:
-    return call.create("Log", [call.create("Add", [call[0], call.like(1, call[0])])])
+    """Near 0 times what 1 + x, rounded, is off: x log(u) / (u - 1) for u = 1 + x, and x where u is 1."""
+    x, one = call[0], call.like(1, call[0])
+    u = call.create("Add", [x, one])
+    log = call.create("Log", [u])
+    near = call.create("Div", [call.create("Mul", [x, log]), call.create("Sub", [u, one])])
+    near = call.create("Where", [call.create("Equal", [u, one]), x, near])
+    return call.create("Where", [call.create("Greater", [x, one]), log, near])
 
 
 @exports("log2", "log10")

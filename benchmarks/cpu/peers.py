@@ -6,8 +6,10 @@ A network is a folder: `model.pt2`, `model.onnx`, `inputs.npz`, `inputs2.npz` an
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,20 +199,22 @@ def prepare(name: str, folder: Path) -> None:
         external_data=False,
         verbose=False,
     )
-    convert = ["mnnconvert", "-f", "ONNX", "--modelFile", "model.onnx", "--MNNModel", "model.mnn", "--bizCode", "hetnn"]
-    _quietly(convert, folder)
+    # Its own command installs packages for telemetry first, with which onnx does not load.
+    convert = [sys.executable, "-c", "import sys, _tools; _tools.mnnconvert(sys.argv)"]
+    names_of_files = ["--modelFile", "model.onnx", "--MNNModel", "model.mnn"]
+    _quietly([*convert, "-f", "ONNX", *names_of_files, "--bizCode", "hetnn"], folder, "model.mnn")
     torch.jit.trace(module, inputs, check_trace=False).save(str(folder / "model.pt"))
     types = {torch.int64: "i64", torch.float32: "f32"}
     shapes = ",".join(f"{list(x.shape)}{types[x.dtype]}".replace(" ", "") for x in inputs)
-    _quietly(["pnnx", "model.pt", f"inputshape={shapes}", "fp16=0"], folder)
+    _quietly(["pnnx", "model.pt", f"inputshape={shapes}", "fp16=0"], folder, "model.ncnn.param")
 
 
-def _quietly(command: list[str], folder: Path) -> None:
+def _quietly(command: list[str], folder: Path, made: str) -> None:
     """An engine whose converter is absent or refuses the network has no file, and no time in the table."""
-    try:
+    with contextlib.suppress(FileNotFoundError, subprocess.TimeoutExpired):
         subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=600)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        print(f"{folder.name}: {command[0]} gave nothing", flush=True)
+    if not (folder / made).exists():
+        print(f"{folder.name}: there is no {made}", flush=True)
 
 
 def lower(folder: Path) -> None:

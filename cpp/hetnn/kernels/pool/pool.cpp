@@ -31,7 +31,9 @@ class Pool final : public Kernel {
         epilogue_(call, call.outputs[0]),
         table_(&pool_table()),
         in_pitch_(call.inputs[0].pitch_elems),
-        out_pitch_(call.outputs[0].pitch_elems) {}
+        out_pitch_(call.outputs[0].pitch_elems),
+        inner_{g.columns.windows(0, g.out_width, g.width).begin,
+               g.columns.windows(g.columns.kernel - 1, g.out_width, g.width).end} {}
 
   bool serial() const override { return g_.out_pixels() * g_.channels * g_.taps() < 16384; }
 
@@ -44,7 +46,9 @@ class Pool final : public Kernel {
       const int64_t oy = row % g_.out_height, iy = g_.rows.begin(oy);
       const ops::Interval cut_y = g_.rows.taps(oy, g_.height);
       T* out_row = y + row * g_.out_width * out_pitch_;
-      for (int64_t ox = 0; ox < g_.out_width; ++ox) {
+      for (int64_t ox = 0, count = 1; ox < g_.out_width; ox += count) {
+        // Windows that no border cuts are alike.
+        count = ox >= inner_.begin && ox < inner_.end ? inner_.end - ox : 1;
         const int64_t ix = g_.columns.begin(ox);
         const ops::Interval cut_x = g_.columns.taps(ox, g_.width);
         T* out = out_row + ox * out_pitch_;
@@ -62,6 +66,9 @@ class Pool final : public Kernel {
         window.col_stride = g_.columns.dilation * in_pitch_;
         window.out = out;
         window.channels = g_.channels;
+        window.count = count;
+        window.in_step = g_.columns.stride * in_pitch_;
+        window.out_step = out_pitch_;
         if constexpr (!kIsFloat) {
           table_->max_bytes(window);
         } else if (kind_ == PoolKind::max) {
@@ -95,6 +102,7 @@ class Pool final : public Kernel {
   EpiloguePlan epilogue_;
   const PoolTable* table_;
   int64_t in_pitch_, out_pitch_;
+  Share inner_;  // windows that reach over neither end of a row
 };
 
 /// Output cell i of an axis covers [floor(i * size / cells), ceil((i + 1) * size / cells)).

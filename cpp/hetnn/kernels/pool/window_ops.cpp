@@ -51,16 +51,25 @@ HWY_INLINE void ReduceChannels(const PoolWindow& w, int64_t channel, size_t lane
   }
 }
 
-template <Reduction kReduction>
-void Reduce(const PoolWindow& w) {
-  int64_t channel = 0;
-  for (; channel + 4 * kLanes <= w.channels; channel += 4 * kLanes)
-    ReduceChannels<kReduction, 4, false>(w, channel, kLanes);
-  for (; channel + kLanes <= w.channels; channel += kLanes) ReduceChannels<kReduction, 1, false>(w, channel, kLanes);
-  if (channel < w.channels) ReduceChannels<kReduction, 1, true>(w, channel, static_cast<size_t>(w.channels - channel));
+// body(w) for each window.
+template <typename Window, typename Body>
+HWY_INLINE void ForEach(Window w, const Body& body) {
+  for (; w.count > 0; --w.count, w.in += w.in_step, w.out += w.out_step) body(w);
 }
 
-void MaxBytes(const PoolWindowOf<int8_t>& w) {
+template <Reduction kReduction>
+void Reduce(const PoolWindow& windows) {
+  ForEach(windows, [](const PoolWindow& w) HWY_ATTR {
+    int64_t channel = 0;
+    for (; channel + 4 * kLanes <= w.channels; channel += 4 * kLanes)
+      ReduceChannels<kReduction, 4, false>(w, channel, kLanes);
+    for (; channel + kLanes <= w.channels; channel += kLanes) ReduceChannels<kReduction, 1, false>(w, channel, kLanes);
+    if (channel < w.channels)
+      ReduceChannels<kReduction, 1, true>(w, channel, static_cast<size_t>(w.channels - channel));
+  });
+}
+
+HWY_INLINE void MaxOfBytes(const PoolWindowOf<int8_t>& w) {
   const hn::CappedTag<int8_t, 64> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t channel = 0; channel < w.channels; channel += lanes) {
@@ -83,6 +92,10 @@ void MaxBytes(const PoolWindowOf<int8_t>& w) {
       std::memcpy(w.out + channel, part, static_cast<size_t>(n));
     }
   }
+}
+
+void MaxBytes(const PoolWindowOf<int8_t>& windows) {
+  ForEach(windows, [](const PoolWindowOf<int8_t>& w) HWY_ATTR { MaxOfBytes(w); });
 }
 
 const PoolTable* Table() {

@@ -1,11 +1,12 @@
-// Reductions over one window of pixels, vectorized over channels.
+// Reductions over windows of pixels, vectorized over channels.
 #pragma once
 
 #include <cstdint>
 
 namespace hetnn::kernels {
 
-/// A window of rows x cols pixels starting at `in`; one output pixel of `channels` elements.
+/// A window of rows x cols pixels starting at `in`, one output pixel of `channels` elements; then, as many as `count`
+/// says, alike.
 template <typename T>
 struct PoolWindowOf {
   const T* in;
@@ -15,6 +16,8 @@ struct PoolWindowOf {
   T* out;
   int64_t channels;
   float scale;  // sums only: applied at the end
+  int64_t count = 1;
+  int64_t in_step = 0, out_step = 0;  // elements to the next window and its output pixel
 };
 using PoolWindow = PoolWindowOf<float>;
 

@@ -15,69 +15,96 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// One vector of channels of kPixels outputs. With kWidth and kUnitStep given, the loads of neighbouring windows
-// coincide and are shared.
-template <int kPixels, int kWidth, bool kUnitStep, bool kTail>
+// One vector of channels of kPixels outputs of each of kRows rows. With kWidth and kStep given, the loads of
+// neighbouring windows coincide and are shared.
+template <int kRows, int kPixels, int kWidth, int kStep, bool kTail>
 HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
   const float* weights = t.panels + channel / 16 * t.panel_stride + channel % 16;
-  VF acc[kPixels];
+  VF acc[kRows][kPixels];
   const VF start = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) acc[p] = start;
+    for (int p = 0; p < kPixels; ++p) acc[r][p] = start;
+  }
   for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky) {
     const float* in = t.in + ky * t.ky_stride + channel;
-    const float* w = weights + ky * t.kernel_w * 16;
-    if constexpr (kWidth > 0 && kUnitStep) {
-      VF x[kPixels + kWidth - 1];
+    if constexpr (kWidth > 0 && kStep > 0) {
+      constexpr int kColumns = (kPixels - 1) * kStep + kWidth;
+      VF x[kColumns];
 #pragma GCC unroll 16
-      for (int i = 0; i < kPixels + kWidth - 1; ++i) x[i] = load(in + i * t.kx_stride);
+      for (int i = 0; i < kColumns; ++i) x[i] = load(in + i * t.kx_stride);
+#pragma GCC unroll 2
+      for (int r = 0; r < kRows; ++r) {
+        if (kRows > 1 && (ky < r || ky - r >= t.kernel_h)) continue;
+        const float* w = weights + (ky - r) * kWidth * 16;
 #pragma GCC unroll 8
-      for (int kx = 0; kx < kWidth; ++kx) {
-        const VF weight = hn::Load(d, w + kx * 16);
+        for (int kx = 0; kx < kWidth; ++kx) {
+          const VF weight = hn::Load(d, w + kx * 16);
 #pragma GCC unroll 8
-        for (int p = 0; p < kPixels; ++p) acc[p] = hn::MulAdd(x[p + kx], weight, acc[p]);
+          for (int p = 0; p < kPixels; ++p) acc[r][p] = hn::MulAdd(x[p * kStep + kx], weight, acc[r][p]);
+        }
       }
     } else {
+      static_assert(kRows == 1);
+      const float* w = weights + ky * t.kernel_w * 16;
       const int64_t begin = kWidth > 0 ? 0 : t.kx_begin;
       const int64_t end = kWidth > 0 ? kWidth : t.kx_end;
       for (int64_t kx = begin; kx < end; ++kx) {
         const VF weight = hn::Load(d, w + kx * 16);
 #pragma GCC unroll 8
         for (int p = 0; p < kPixels; ++p)
-          acc[p] = hn::MulAdd(load(in + kx * t.kx_stride + p * t.pixel_stride), weight, acc[p]);
+          acc[0][p] = hn::MulAdd(load(in + kx * t.kx_stride + p * t.pixel_stride), weight, acc[0][p]);
       }
     }
   }
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+#pragma GCC unroll 2
+  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-  for (int p = 0; p < kPixels; ++p) {
-    const VF y = AtMost(hi, AtLeast(lo, acc[p]));
-    float* out = t.out + p * t.ld_out + channel;
-    if (kTail) {
-      StoreFirst(y, out, lanes);
-    } else {
-      hn::StoreU(y, d, out);
+    for (int p = 0; p < kPixels; ++p) {
+      const VF y = AtMost(hi, AtLeast(lo, acc[r][p]));
+      float* out = t.out + r * t.out_row + p * t.ld_out + channel;
+      if (kTail) {
+        StoreFirst(y, out, lanes);
+      } else {
+        hn::StoreU(y, d, out);
+      }
     }
   }
 }
 
-template <int kPixels, int kWidth, bool kUnitStep>
+template <int kRows, int kPixels, int kWidth, int kStep>
 void Depthwise(const SlidingTile& t) {
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    DepthwiseVector<kPixels, kWidth, kUnitStep, false>(t, channel, kLanes);
-  if (channel < t.channels)
-    DepthwiseVector<kPixels, kWidth, kUnitStep, true>(t, channel, static_cast<size_t>(t.channels - channel));
+    DepthwiseVector<kRows, kPixels, kWidth, kStep, false>(t, channel, kLanes);
+  if (channel < t.channels) {
+    DepthwiseVector<kRows, kPixels, kWidth, kStep, true>(t, channel, static_cast<size_t>(t.channels - channel));
+  }
 }
 
 constexpr int kPixels = 4;
 
-SlidingFunctions Functions(int64_t kernel_w, bool unit_step) {
-  SlidingFunctions functions{&Depthwise<1, 0, false>, &Depthwise<kPixels, 0, false>, kPixels};
-  if (kernel_w == 3) functions.uncut = unit_step ? &Depthwise<kPixels, 3, true> : &Depthwise<kPixels, 3, false>;
-  if (kernel_w == 5 && unit_step) functions.uncut = &Depthwise<kPixels, 5, true>;
+// Two rows of sums and what they read need more registers than 16.
+template <int kWidth>
+constexpr SlidingFunctions Unit(SlidingFunctions functions) {
+  functions.uncut = &Depthwise<1, kPixels, kWidth, 1>;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+  functions.pair = &Depthwise<2, kPixels, kWidth, 1>;
+#endif
+  return functions;
+}
+
+SlidingFunctions Functions(int64_t kernel_w, int64_t step) {
+  SlidingFunctions functions{&Depthwise<1, 1, 0, 0>, &Depthwise<1, kPixels, 0, 0>, kPixels};
+  if (kernel_w == 3 && step == 1) return Unit<3>(functions);
+  if (kernel_w == 5 && step == 1) return Unit<5>(functions);
+  if (kernel_w == 7 && step == 1) return Unit<7>(functions);
+  if (kernel_w == 3) functions.uncut = step == 2 ? &Depthwise<1, kPixels, 3, 2> : &Depthwise<1, kPixels, 3, 0>;
+  if (kernel_w == 5 && step == 2) functions.uncut = &Depthwise<1, kPixels, 5, 2>;
   return functions;
 }
 
@@ -88,8 +115,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-SlidingFunctions depthwise_functions(int64_t kernel_w, bool unit_step) {
-  return HETNN_CHOSEN(Functions)(kernel_w, unit_step);
-}
+SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step) { return HETNN_CHOSEN(Functions)(kernel_w, step); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

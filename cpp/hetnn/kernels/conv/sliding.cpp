@@ -11,6 +11,8 @@ namespace {
 
 // A block of channels has weights that stay in the first level while its rows are computed.
 constexpr int64_t kBlockWeights_bytes = 16 << 10;
+// So many units of work are shared evenly enough by a few threads.
+constexpr int64_t kUnits = 16;
 constexpr int64_t kSmallProducts = 16384;
 
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
@@ -22,74 +24,94 @@ class SlidingConv final : public Kernel {
         shape_(sliding_shape(g)),
         epilogue_(call, call.outputs[0]),
         registers_(epilogue_.take_register_part(false)),
-        functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, g.columns.stride == g.columns.dilation)
+        functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns))
                                  : grouped_functions(shape_.k)),
+        rows_(functions_.pair != nullptr && step_of(g.rows) == 1 ? 2 : 1),
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         panels_(shape_.panels_per_group()),
-        blocks_(std::max<int64_t>(1, panels_ * shape_.panel_bytes() / kBlockWeights_bytes)) {}
+        blocks_(blocks_of(panels_, panels_ * shape_.panel_bytes() / kBlockWeights_bytes, units_of_rows())) {}
 
   bool serial() const override { return g_.out_pixels() * shape_.cols * shape_.k * shape_.taps < kSmallProducts; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    const int64_t rows = g_.batch * g_.out_height;
-    const Share share = share_of(rows * blocks_, context.thread, context.threads);
+    const int64_t units = units_of_rows(), of_image = units_of_image();
+    const Share share = share_of(units * blocks_, context.thread, context.threads);
     for (int64_t unit = share.begin; unit < share.end; ++unit) {
-      const Share panels = share_of(panels_, static_cast<int>(unit / rows), static_cast<int>(blocks_));
-      run_row(unit % rows, {panels.begin * kPanel, std::min(panels.end * kPanel, shape_.cols)}, inputs,
-              reinterpret_cast<float*>(outputs[0]));
+      const Share panels = share_of(panels_, static_cast<int>(unit / units), static_cast<int>(blocks_));
+      const int64_t n = unit % units / of_image, oy = unit % units % of_image * rows_;
+      run_rows(n, oy, std::min(rows_, g_.out_height - oy),
+               {panels.begin * kPanel, std::min(panels.end * kPanel, shape_.cols)}, inputs,
+               reinterpret_cast<float*>(outputs[0]));
     }
   }
 
  private:
+  // How many of its columns a window is from the next; 0: no whole number.
+  static int64_t step_of(const ops::WindowAxis& axis) {
+    return axis.stride % axis.dilation == 0 ? axis.stride / axis.dilation : 0;
+  }
+  static int64_t blocks_of(int64_t panels, int64_t blocks, int64_t units) {
+    return std::clamp<int64_t>(std::max(blocks, (kUnits + units - 1) / std::max<int64_t>(1, units)), 1,
+                               std::max<int64_t>(1, panels));
+  }
+  int64_t units_of_image() const { return (g_.out_height + rows_ - 1) / rows_; }
+  int64_t units_of_rows() const { return g_.batch * units_of_image(); }
+
   // Output columns whose window lies inside the image from left to right.
   Share inner_columns() const {
     const int64_t begin = g_.columns.windows(0, g_.out_width, g_.width).begin;
     return {begin, std::max(begin, g_.columns.windows(g_.columns.kernel - 1, g_.out_width, g_.width).end)};
   }
 
-  void run_row(int64_t row, Share channels, const std::byte* const* inputs, float* out) const {
-    const int64_t n = row / g_.out_height, oy = row % g_.out_height;
+  // Some channels of `rows` output rows, one or two.
+  void run_rows(int64_t n, int64_t oy, int64_t rows, Share channels, const std::byte* const* inputs, float* out) const {
     const int64_t first_input = channels.begin / (g_.out_channels / g_.groups) * shape_.k;
     SlidingTile tile{};
     tile.ky_stride = g_.rows.dilation * g_.width * in_pitch_;
     tile.kx_stride = g_.columns.dilation * in_pitch_;
     tile.pixel_stride = g_.columns.stride * in_pitch_;
-    const ops::Interval taps = g_.rows.taps(oy, g_.height);
-    tile.ky_begin = taps.begin;
-    tile.ky_end = taps.end;
+    tile.kernel_h = g_.rows.kernel;
     tile.kernel_w = g_.columns.kernel;
     tile.panel_stride = shape_.panel_bytes() / 4;
     tile.panels = floats(inputs[1]) + channels.begin / kPanel * tile.panel_stride;
     tile.bias = bias_ ? floats(inputs[2]) + channels.begin : nullptr;
     tile.ld_out = out_pitch_;
+    tile.out_row = g_.out_width * out_pitch_;
     tile.channels = channels.end - channels.begin;
     tile.input_channels = g_.channels - first_input;
     tile.group_outputs = g_.out_channels / g_.groups;
     tile.lo = registers_.lo;
     tile.hi = registers_.hi;
-    const float* origin = floats(inputs[0]) + (n * g_.height + g_.rows.begin(oy)) * g_.width * in_pitch_ + first_input;
+    const float* image = floats(inputs[0]) + n * g_.height * g_.width * in_pitch_ + first_input;
+    const auto compute = [&](SlidingFunction function, int64_t y, int64_t ox, ops::Interval taps) {
+      tile.ky_begin = taps.begin;
+      tile.ky_end = taps.end;
+      tile.in = image + (g_.rows.begin(y) * g_.width + g_.columns.begin(ox)) * in_pitch_;
+      tile.out = out + ((n * g_.out_height + y) * g_.out_width + ox) * out_pitch_ + channels.begin;
+      function(tile);
+    };
+    ops::WindowAxis both = g_.rows;  // the windows of two rows, a window row apart
+    ++both.kernel;
     const Share inner = inner_columns();
-    for (int64_t ox = 0; ox < g_.out_width;) {
-      int64_t count = 1;
-      tile.in = origin + g_.columns.begin(ox) * in_pitch_;
-      tile.out = out + (row * g_.out_width + ox) * out_pitch_ + channels.begin;
-      if (ox >= inner.begin && ox + functions_.pixels <= inner.end) {
-        count = functions_.pixels;
-        tile.kx_begin = 0;
-        tile.kx_end = g_.columns.kernel;
-        functions_.uncut(tile);
+    for (int64_t ox = 0, count = 1; ox < g_.out_width; ox += count) {
+      const bool uncut = ox >= inner.begin && ox + functions_.pixels <= inner.end;
+      count = uncut ? functions_.pixels : 1;
+      const ops::Interval columns = uncut ? ops::Interval{0, g_.columns.kernel} : g_.columns.taps(ox, g_.width);
+      tile.kx_begin = columns.begin;
+      tile.kx_end = columns.end;
+      if (uncut && rows == 2) {
+        compute(functions_.pair, oy, ox, both.taps(oy, g_.height));
       } else {
-        const ops::Interval columns = g_.columns.taps(ox, g_.width);
-        tile.kx_begin = columns.begin;
-        tile.kx_end = columns.end;
-        functions_.one(tile);
+        for (int64_t y = oy; y < oy + rows; ++y)
+          compute(uncut ? functions_.uncut : functions_.one, y, ox, g_.rows.taps(y, g_.height));
       }
-      if (!epilogue_.empty()) {
-        epilogue_.apply(tile.out, out_pitch_, count, tile.channels, row * g_.out_width + ox, channels.begin, inputs);
+      for (int64_t y = oy; y < oy + rows && !epilogue_.empty(); ++y) {
+        const int64_t pixel = (n * g_.out_height + y) * g_.out_width + ox;
+        epilogue_.apply(out + pixel * out_pitch_ + channels.begin, out_pitch_, count, tile.channels, pixel,
+                        channels.begin, inputs);
       }
-      ox += count;
     }
   }
 
@@ -98,6 +120,7 @@ class SlidingConv final : public Kernel {
   EpiloguePlan epilogue_;
   RegisterPart registers_;
   SlidingFunctions functions_;
+  int64_t rows_;  // that are computed together
   bool bias_;
   int64_t in_pitch_, out_pitch_;
   int64_t panels_, blocks_;

@@ -15,12 +15,13 @@ struct SlidingTile {
   int64_t kx_stride;     // from one window column to the next
   int64_t pixel_stride;  // from one output's window to the next one's
   int64_t ky_begin, ky_end, kx_begin, kx_end;
-  int64_t kernel_w;
+  int64_t kernel_h, kernel_w;
   const float* panels;   // [ceil(channels / 16)][kernel_h * kernel_w][inputs of a group][16]
   int64_t panel_stride;  // elements of one panel
   const float* bias;     // channels, or null
   float* out;
   int64_t ld_out;
+  int64_t out_row;         // from an output row to the next, of tiles of two
   int64_t channels;        // written
   int64_t input_channels;  // that may be read from `in` on
   int64_t group_outputs;   // 16 are a multiple of it
@@ -34,10 +35,14 @@ struct SlidingFunctions {
   SlidingFunction one;    // a pixel, its window cut
   SlidingFunction uncut;  // `pixels` of them, windows inside the image from left to right
   int64_t pixels;
+  /// The same of two output rows, whose windows are a window row apart: what both read is read once. The window's rows
+  /// are counted from the upper one's and end with the lower one's. Or null.
+  SlidingFunction pair = nullptr;
 };
 
-/// Of one input channel an output channel; unit_step: windows of neighbouring pixels are as far apart as their columns.
-SlidingFunctions depthwise_functions(int64_t kernel_w, bool unit_step);
+/// Of one input channel an output channel; windows of neighbouring pixels are `step` of their columns apart, 0: of no
+/// whole number.
+SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step);
 /// Of groups of four or eight channels.
 SlidingFunctions grouped_functions(int64_t inputs);
 

@@ -31,10 +31,12 @@ template <typename V> V Sub(V x, V y) { return static_cast<V>(static_cast<Sum<V>
 template <typename V> V Mul(V x, V y) { return static_cast<V>(static_cast<Sum<V>>(x) * static_cast<Sum<V>>(y)); }
 template <typename V> V Neg(V x) { return static_cast<V>(-static_cast<Sum<V>>(x)); }
 
+template <typename V> V Quotient(V x, V y) { return x / y; }
 template <typename V> V MulAdd(V x, V y, V z) { return std::fma(x, y, z); }
 template <typename V> V Sqrt(V x) { return std::sqrt(x); }
 template <typename V> V Exp(V x) { return std::exp(x); }
-template <typename V> V ExpSaturated(V x) { return std::exp(x); }
+template <typename V> V Sigmoid(V x) { return V(1) / (V(1) + std::exp(-x)); }
+template <typename V> V Silu(V x) { return x / (V(1) + std::exp(-x)); }
 template <typename V> V Expm1(V x) { return std::expm1(x); }
 template <typename V> V Tanh(V x) { return std::tanh(x); }
 template <typename V> V Erf(V x) { return std::erf(x); }

@@ -8,7 +8,7 @@
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
-#include "hetnn/kernels/vector_functions-inl.h"
+#include "hetnn/kernels/formulas-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
@@ -69,32 +69,6 @@ HWY_INLINE void MapRows2(const Block& block, F f) {
     }
   }
 }
-
-// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h and
-// vector_functions-inl.h.
-namespace formula {
-using hn::Abs;
-using hn::Add;
-using hn::Div;
-using hn::Gt;
-using hn::Mul;
-using hn::MulAdd;
-using hn::Neg;
-using hn::Sqrt;
-using hn::Sub;
-using V = VF;
-template <typename M>
-HWY_INLINE VF Select(M first, VF x, VF y) {
-  return hn::IfThenElse(first, x, y);
-}
-
-#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                                      \
-  HWY_INLINE VF name([[maybe_unused]] VF x, [[maybe_unused]] VF y, [[maybe_unused]] VF c0, [[maybe_unused]] VF c1) { \
-    __VA_ARGS__                                                                                                      \
-  }
-#include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
-}  // namespace formula
 
 #define HETNN_FUNCTION(name, operands, ...)                                          \
   void Map_##name(const Block& b) {                                                  \

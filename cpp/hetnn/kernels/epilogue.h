@@ -17,16 +17,6 @@
 
 namespace hetnn::kernels {
 
-/// What a kernel with accumulators does by itself: add a multiple of an operand of the output's shape, and clamp at the
-/// end.
-struct RegisterPart {
-  int addend_input = -1;  // -1: none
-  int64_t addend_pitch = 0;
-  float addend_scale = 1;
-  float lo = -std::numeric_limits<float>::infinity();
-  float hi = std::numeric_limits<float>::infinity();
-};
-
 /// Where a tile has an operand of a step.
 struct StepOperand {
   int input = -1;
@@ -35,6 +25,19 @@ struct StepOperand {
   int64_t col_step = 0;
   /// One for every element of the output, row after row.
   bool is_full() const { return row_stride > 0 && row_group == 1 && col_step == 1; }
+};
+
+/// What a kernel with accumulators does by itself: add a multiple of an operand of the output's shape, compute an
+/// elementwise function, and clamp at the end.
+struct RegisterPart {
+  int addend_input = -1;  // -1: none
+  int64_t addend_pitch = 0;
+  float addend_scale = 1;
+  std::optional<ops::Function> function;
+  StepOperand operand;  // of the function; its input is -1 where it takes none
+  float c0 = 0, c1 = 0;
+  float lo = -std::numeric_limits<float>::infinity();
+  float hi = std::numeric_limits<float>::infinity();
 };
 
 /// Why an operand of a step cannot be combined with rows of such an output.
@@ -50,9 +53,10 @@ class EpiloguePlan {
 
   bool empty() const { return steps_.empty(); }
 
-  /// Removes a leading addition of a full operand or of a multiple of it (when the kernel can add one) and a closing
-  /// relu or clamp, when nothing else is between or behind them.
-  RegisterPart take_register_part(bool with_addend = true);
+  /// Removes a leading addition of a full operand or of a multiple of it (when the kernel can add one), then an
+  /// elementwise function (when it can compute one), and a closing relu or clamp, when nothing else is between or
+  /// behind them.
+  RegisterPart take_register_part(bool with_addend = true, bool with_function = false);
 
   /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
   /// with rows ld elements apart. `inputs` are the pointers of the run.

@@ -40,7 +40,8 @@ class GatedRows final : public RowSource {
   GatedRows(const GatedShape& g, const float* x, int64_t pitch, const float* gate, int64_t gate_pitch, float* room)
       : g_(g), x_(x), pitch_(pitch), gate_(gate), gate_pitch_(gate_pitch), room_(room) {}
 
-  void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
+  void fetch(int64_t first, int64_t count) const override {
+    first_ = first;
     static const BlockFunction multiply = block_function(ops::Function::mul);
     Block block{};
     block.cols = g_.channels;
@@ -56,9 +57,14 @@ class GatedRows final : public RowSource {
       multiply(block);
       done += block.rows;
     }
-    for (int64_t r = 0; r < count; ++r) table[r] = reinterpret_cast<const std::byte*>(room_ + r * g_.channels);
   }
-  int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const override { return g_.channels * 4; }
+  void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+    for (int64_t r = 0; r < count; ++r) fill_even(first + r, 1, table + r, stride);
+  }
+  int64_t fill_even(int64_t first, int64_t /*count*/, const std::byte** table, int64_t /*stride*/) const override {
+    table[0] = reinterpret_cast<const std::byte*>(room_ + (first - first_) * g_.channels);
+    return g_.channels * 4;
+  }
 
  private:
   const GatedShape& g_;
@@ -67,6 +73,7 @@ class GatedRows final : public RowSource {
   const float* gate_;
   int64_t gate_pitch_;
   float* room_;
+  mutable int64_t first_ = 0;  // that stands in `room`
 };
 
 class GatedConv final : public Kernel {

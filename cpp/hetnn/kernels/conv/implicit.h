@@ -10,6 +10,7 @@
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/conv/interleave.h"
 #include "hetnn/kernels/gemm/split.h"
 
 namespace hetnn::kernels {
@@ -27,6 +28,15 @@ inline PanelShape direct_shape(const WindowGeometry& g, int64_t elem_bytes = 4) 
   return shape;
 }
 
+/// Image, row and column of an output pixel.
+struct OutputPixel {
+  int64_t n, y, x;
+};
+inline OutputPixel output_pixel(const WindowGeometry& g, int64_t number) {
+  const int64_t row = number / g.out_width, n = row < g.out_height ? 0 : row / g.out_height;
+  return {n, row - n * g.out_height, number - row * g.out_width};
+}
+
 /// The pixels an output's window covers, tap by tap; a row of zeros stands for what lies outside the image. Distances
 /// are in bytes.
 class WindowRows final : public RowSource {
@@ -36,10 +46,23 @@ class WindowRows final : public RowSource {
       : g_(g), x_(x), pitch_(pitch), zeros_(zeros), tap_offsets_(tap_offsets) {}
 
   void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+    fill_from(output_pixel(g_, first), count, table, stride);
+  }
+
+  // Of one row of the image, their windows inside it.
+  int64_t fill_even(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+    const OutputPixel at = output_pixel(g_, first);
+    const int64_t iy = g_.rows.begin(at.y), last = at.x + count - 1;
+    const bool inside = last < g_.out_width && iy >= 0 && iy + g_.rows.reach() <= g_.height &&
+                        g_.columns.begin(at.x) >= 0 && g_.columns.begin(last) + g_.columns.reach() <= g_.width;
+    fill_from(at, inside ? 1 : count, table, stride);
+    return inside ? g_.columns.stride * pitch_ : 0;
+  }
+
+ private:
+  void fill_from(OutputPixel at, int64_t count, const std::byte** table, int64_t stride) const {
     const int64_t taps = g_.taps();
-    int64_t ox = first % g_.out_width;
-    int64_t oy = first / g_.out_width % g_.out_height;
-    int64_t n = first / (g_.out_width * g_.out_height);
+    auto [n, oy, ox] = at;
     for (int64_t r = 0; r < count; ++r) {
       const int64_t iy = g_.rows.begin(oy), ix = g_.columns.begin(ox);
       const std::byte* origin = x_ + ((n * g_.height + iy) * g_.width + ix) * pitch_;
@@ -67,16 +90,6 @@ class WindowRows final : public RowSource {
     }
   }
 
-  // Of one row of the image, their windows inside it.
-  int64_t even_bytes(int64_t first, int64_t count) const override {
-    const int64_t oy = first / g_.out_width % g_.out_height, ox = first % g_.out_width, last = ox + count - 1;
-    const int64_t iy = g_.rows.begin(oy);
-    const bool inside = last < g_.out_width && iy >= 0 && iy + g_.rows.reach() <= g_.height &&
-                        g_.columns.begin(ox) >= 0 && g_.columns.begin(last) + g_.columns.reach() <= g_.width;
-    return inside ? g_.columns.stride * pitch_ : 0;
-  }
-
- private:
   const WindowGeometry& g_;
   const std::byte* x_;
   int64_t pitch_;
@@ -198,10 +211,21 @@ class FewChannelsConv final : public Kernel {
    public:
     HaloRows(const FewChannelsConv& conv, const Element* halo) : conv_(conv), halo_(halo) {}
     void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+      fill_from(output_pixel(conv_.g_, first), count, table, stride);
+    }
+    int64_t fill_even(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+      const WindowGeometry& g = conv_.g_;
+      const OutputPixel at = output_pixel(g, first);
+      const bool one_row = at.x + count <= g.out_width;
+      fill_from(at, one_row ? 1 : count, table, stride);
+      return one_row ? g.columns.stride * g.channels * static_cast<int64_t>(sizeof(Element)) : 0;
+    }
+
+   private:
+    void fill_from(OutputPixel at, int64_t count, const std::byte** table, int64_t stride) const {
       const WindowGeometry& g = conv_.g_;
       const int64_t row_elems = conv_.halo_w_ * g.channels, tap_elems = g.rows.dilation * row_elems;
-      int64_t ox = first % g.out_width, oy = first / g.out_width % g.out_height;
-      int64_t n = first / (g.out_width * g.out_height);
+      auto [n, oy, ox] = at;
       for (int64_t r = 0; r < count; ++r) {
         const Element* origin =
             halo_ + (n * conv_.halo_h_ + oy * g.rows.stride) * row_elems + ox * g.columns.stride * g.channels;
@@ -214,13 +238,6 @@ class FewChannelsConv final : public Kernel {
         ++n;
       }
     }
-    int64_t even_bytes(int64_t first, int64_t count) const override {
-      const WindowGeometry& g = conv_.g_;
-      const bool one_row = first % g.out_width + count <= g.out_width;
-      return one_row ? g.columns.stride * g.channels * static_cast<int64_t>(sizeof(Element)) : 0;
-    }
-
-   private:
     const FewChannelsConv& conv_;
     const Element* halo_;
   };
@@ -246,15 +263,9 @@ class FewChannelsConv final : public Kernel {
     to += begin * g_.channels;
     const int64_t count = end - begin;
     const int64_t plane = g_.height * g_.width;
-    if (plain_ && sizeof(Element) == 1 && std::endian::native == std::endian::little && g_.channels == 3) {
+    constexpr bool kInterleaves = sizeof(Element) == 4 || std::endian::native == std::endian::little;
+    if (kInterleaves && plain_ && g_.channels == 3) {
       interleave_three(x + n * 3 * plane + y * g_.width, plane, count, to);
-    } else if (plain_ && g_.channels == 3) {
-      const Element* from = x + n * 3 * plane + y * g_.width;
-      for (int64_t i = 0; i < count; ++i) {
-        to[3 * i] = from[i];
-        to[3 * i + 1] = from[plane + i];
-        to[3 * i + 2] = from[2 * plane + i];
-      }
     } else if (plain_) {
       for (int64_t c = 0; c < g_.channels; ++c) {
         const Element* from = x + (n * g_.channels + c) * plane + y * g_.width;
@@ -266,8 +277,11 @@ class FewChannelsConv final : public Kernel {
     }
   }
 
+  static void interleave_three(const float* from, int64_t plane, int64_t count, float* to) {
+    kernels::interleave_three(from, plane, count, to);
+  }
   // Three bytes at once, and one more that the next pixel overwrites.
-  static void interleave_three(const Element* from, int64_t plane, int64_t count, Element* to) {
+  static void interleave_three(const int8_t* from, int64_t plane, int64_t count, int8_t* to) {
     const auto byte = [&](int64_t i, int64_t c) { return uint32_t{static_cast<uint8_t>(from[c * plane + i])}; };
     for (int64_t i = 0; i + 1 < count; ++i) {
       const uint32_t pixel = byte(i, 0) | byte(i, 1) << 8 | byte(i, 2) << 16;

@@ -8,7 +8,7 @@
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
-#include "hetnn/kernels/vector_math-inl.h"
+#include "hetnn/kernels/gemm/finish-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
@@ -41,28 +41,6 @@ HWY_INLINE void AddTo(const VF (&acc)[kRows][kVectors], float* HWY_RESTRICT sums
     for (int r = 0; r < kRows; ++r) {
       float* at = sums + (r * kVectors + v) * kLanes;
       hn::Store(has_sums ? hn::Add(hn::Load(d, at), acc[r][v]) : acc[r][v], d, at);
-    }
-  }
-}
-
-// Results of what stands in `sums`, of any number of columns. What is added to a sum comes last, however large it is:
-// every rounding before is one of the sum's own size.
-HWY_NOINLINE void FinishSums(const MicroTile& t, int rows, int vectors) {
-  const DF d;
-  const VF lo = Const(t.lo), hi = Const(t.hi), scale = Const(t.addend_scale);
-  const float* sum = t.sums;
-  for (int r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < int64_t{vectors} * kLanes; c += kLanes, sum += kLanes) {
-      if (c >= t.cols) continue;
-      const auto some = static_cast<size_t>(t.cols - c);
-      const bool whole = t.cols - c >= kLanes;
-      const auto load = [&](const float* from) HWY_ATTR { return whole ? hn::LoadU(d, from) : LoadFirst(from, some); };
-      VF y = hn::Load(d, sum);
-      if (t.bias != nullptr) y = hn::Add(y, load(t.bias + c));
-      if (t.addend != nullptr) y = hn::MulAdd(load(t.addend + r * t.ld_addend + c), scale, y);
-      y = AtMost(hi, AtLeast(lo, y));
-      float* out = t.out + r * t.ld_out + c;
-      whole ? hn::StoreU(y, d, out) : StoreFirst(y, out, some);
     }
   }
 }
@@ -146,9 +124,12 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
   int64_t steps = 0;
   for (int64_t tap = 0; tap < t.taps; ++tap) {
     const float* HWY_RESTRICT a[kRows];
+    const std::byte* const* rows = t.rows + tap * t.rows_stride;
     HETNN_UNROLL
-    for (int r = 0; r < kRows; ++r)
-      a[r] = reinterpret_cast<const float*>(t.rows[tap * t.rows_stride + r]) + t.row_offset;
+    for (int r = 0; r < (kEven ? 1 : kRows); ++r) {
+      const std::byte* const row = t.even_bytes != 0 ? rows[0] + r * t.even_bytes : rows[r];
+      a[r] = reinterpret_cast<const float*>(row) + t.row_offset;
+    }
     for (int64_t k = 0; k < t.k;) {
       if (steps == kMostSteps) {
         join();
@@ -199,6 +180,7 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
           __builtin_prefetch(prefetch, 0, 2);
           prefetch += t.prefetch_step_bytes;
         }
+        continue;
       }
       const auto multiply = [&](int s) HWY_ATTR {
         if constexpr (kRows == 1) {  // nothing reads a weight again that would be worth a register
@@ -232,9 +214,11 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
     }
   }
   join();
-  if (kSteps > 1 || columns_of(kVectors) < 0) {
+  // Where a panel is a vector, only the last one may hold fewer columns.
+  constexpr bool kCuts = kVectorsPerPanel == 1;
+  if (kSteps > 1 || t.finish != nullptr || (!kCuts && columns_of(kVectors) < 0)) {
     AddTo<kRows, kVectors>(acc, sums, has_sums);
-    return FinishSums(t, kRows, kVectors);
+    return t.finish != nullptr ? t.finish(t, kRows, kVectors) : FinishSums(t, kRows, kVectors);
   }
   if (has_sums) {
     HETNN_UNROLL
@@ -245,18 +229,21 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
   }
 
   // As FinishSums does it.
+  const auto last = static_cast<size_t>(kCuts ? HWY_MIN(columns_of(kVectors - 1), int64_t{kLanes}) : kLanes);
+  const auto load = [&](const float* from, int v) HWY_ATTR {
+    return kCuts && v == kVectors - 1 ? LoadFirst(from + v * kLanes, last) : hn::LoadU(d, from + v * kLanes);
+  };
   HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     if (t.bias != nullptr) {
-      const VF bias = hn::LoadU(d, t.bias + v * kLanes);
+      const VF bias = load(t.bias, v);
       HETNN_UNROLL
       for (int r = 0; r < kRows; ++r) acc[r][v] = hn::Add(acc[r][v], bias);
     }
     if (t.addend != nullptr) {
       const VF scale = hn::Set(d, t.addend_scale);
       HETNN_UNROLL
-      for (int r = 0; r < kRows; ++r)
-        acc[r][v] = hn::MulAdd(hn::LoadU(d, t.addend + v * kLanes + r * t.ld_addend), scale, acc[r][v]);
+      for (int r = 0; r < kRows; ++r) acc[r][v] = hn::MulAdd(load(t.addend + r * t.ld_addend, v), scale, acc[r][v]);
     }
   }
 
@@ -264,8 +251,11 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
   HETNN_UNROLL
   for (int v = 0; v < kVectors; ++v) {
     HETNN_UNROLL
-    for (int r = 0; r < kRows; ++r)
-      hn::StoreU(AtMost(hi, AtLeast(lo, acc[r][v])), d, t.out + v * kLanes + r * t.ld_out);
+    for (int r = 0; r < kRows; ++r) {
+      const VF y = AtMost(hi, AtLeast(lo, acc[r][v]));
+      float* out = t.out + v * kLanes + r * t.ld_out;
+      kCuts&& v == kVectors - 1 ? StoreFirst(y, out, last) : hn::StoreU(y, d, out);
+    }
   }
 }
 

@@ -14,13 +14,18 @@ inline constexpr int kMaxTileRows = 14;
 inline constexpr int kMaxTilePanels = 4;
 inline constexpr int kMaxTileElems = kMaxTileRows * kMaxTilePanels * static_cast<int>(kPanel);
 
+struct MicroTile;
+/// Makes results of a tile's sums, which stand in `sums`, rows of so many vectors each.
+using FinishFunction = void (*)(const MicroTile&, int rows, int vectors);
+
 struct MicroTile {
   /// `sums`: room for kMaxTileElems elements, 64-byte aligned, of this thread's own.
   explicit MicroTile(float* room) : sums(room) {}
 
   float* sums;
-  bool has_sums = false;                   // sums under way, [rows][panels * 16], that belong to the result
-  const std::byte* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
+  bool has_sums = false;  // sums under way, [rows][panels * 16], that belong to the result
+  // rows[tap * rows_stride + r]: k elements of row r for that tap; of evenly spaced rows, those of the first alone
+  const std::byte* const* rows = nullptr;
   int64_t rows_stride = 0;
   int64_t even_bytes = 0;  // from each row to the next, of every tap; 0 where they are not evenly spaced
   int64_t row_offset = 0;  // elements added to every row pointer (channel group)
@@ -34,7 +39,11 @@ struct MicroTile {
   float addend_scale = 1;
   float* out = nullptr;
   int64_t ld_out = 0;
-  int64_t cols = 0;                                    // columns written: (panels - 1) * 16 < cols <= panels * 16
+  int64_t cols = 0;                          // columns written: (panels - 1) * 16 < cols <= panels * 16
+  FinishFunction finish = nullptr;           // of an elementwise function, which comes before the clamp; null: of none
+  const float* operand = nullptr;            // the function's second, of the first row and column
+  int64_t ld_operand = 0, operand_step = 0;  // elements to that of the next row and of the next column, 0 or 1
+  float c0 = 0, c1 = 0;                      // its constants
   float lo = -std::numeric_limits<float>::infinity();  // clamp at the end
   float hi = std::numeric_limits<float>::infinity();
   const void* prefetch = nullptr;  // one byte is touched per step of k, prefetch_step_bytes apart
@@ -68,5 +77,8 @@ struct MicroTable {
 /// its columns, [16], two of f16, [2][16], or two of bf16, [16][2]. Of tiles of one width a panel more than there are
 /// is read.
 const MicroTable& micro_table(DType weights = DType::f32);
+
+/// By ops::Function; null where the instruction set has none.
+const FinishFunction* finish_functions();
 
 }  // namespace hetnn::kernels

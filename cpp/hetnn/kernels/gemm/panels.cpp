@@ -6,7 +6,8 @@ namespace hetnn::kernels {
 PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
     : shape_(shape),
       epilogue_(std::move(epilogue)),
-      registers_(epilogue_.take_register_part()),
+      registers_(epilogue_.take_register_part(true, finish_functions() != nullptr)),
+      finish_(registers_.function ? finish_functions()[static_cast<size_t>(*registers_.function)] : nullptr),
       micro_(&micro_table(shape.weights)),
       split_(shape, micro_->max_rows, micro_->panels_for(shape.rows, shape.panels_per_group())),
       lone_(shape.rows == 1 && (micro_->one_width || split_.strips() == 1)) {}
@@ -33,6 +34,11 @@ MicroTile PanelProduct::tile_of(const PanelRun& run, float* sums) const {
   tile.ld_addend = run.ld_addend;
   tile.addend_scale = registers_.addend_scale;
   tile.ld_out = run.ld_out;
+  tile.finish = finish_;
+  tile.ld_operand = registers_.operand.row_stride;
+  tile.operand_step = registers_.operand.col_step;
+  tile.c0 = registers_.c0;
+  tile.c1 = registers_.c1;
   tile.lo = registers_.lo;
   tile.hi = registers_.hi;
   return tile;
@@ -48,6 +54,9 @@ void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTi
   tile.bias = run.bias == nullptr ? nullptr : run.bias + place.col;
   tile.out = run.out + place.row * run.ld_out + place.col;
   tile.addend = run.addend == nullptr ? nullptr : run.addend + place.row * run.ld_addend + place.col;
+  if (registers_.operand.input >= 0)
+    tile.operand = reinterpret_cast<const float*>(run.inputs[registers_.operand.input]) +
+                   (run.first_row + place.row) * tile.ld_operand + (tile.operand_step == 0 ? 0 : place.col);
   tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
   tile.prefetch_step_bytes = place.fetch_step_bytes;
   (lone_ ? micro_->run_lone[place.panels] : micro_->run[place.panels][place.count])(tile);

@@ -1,7 +1,7 @@
 // Products of f32 rows with packed panels: the shared engine of linear, matmul, convolution and transposed convolution.
 //
 // out[row][col] = clamp(sum over taps and k of a(row, tap)[k] * panel[col/16][tap][k][col%16] + bias[col] +
-// addend[row][col]), then the epilogue.
+// addend[row][col]), an elementwise function before the clamp where one comes first, then the epilogue.
 #pragma once
 
 #include "hetnn/kernels/epilogue.h"
@@ -56,6 +56,7 @@ class PanelProduct {
   PanelShape shape_;
   EpiloguePlan epilogue_;
   RegisterPart registers_;
+  FinishFunction finish_ = nullptr;
   const MicroTable* micro_ = nullptr;
   PanelSplit split_;
   // Of a product of one row and strips of one width: elsewhere columns of equal weights would not be equal.

@@ -40,8 +40,8 @@ PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, i
   if (shape_.elem_bytes == 4 && shape_.groups == 1 && shape_.packed_bytes() <= kKeptWeights_bytes &&
       panels > tile_panels_)
     row_block_ = tile_rows_;
-  const int64_t entries = block_rows() * std::max<int64_t>(1, shape_.taps);
-  scratch_bytes_per_thread_ = ceil_div(entries * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
+  const int64_t tiles = parts_of(block_rows(), tile_rows_);
+  scratch_bytes_per_thread_ = ceil_div(table_bytes() + tiles * static_cast<int64_t>(sizeof(int64_t)), 64) * 64;
 }
 
 PanelSplit::Strip PanelSplit::strip(int64_t number) const {

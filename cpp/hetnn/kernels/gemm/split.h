@@ -24,8 +24,13 @@ class RowSource {
   virtual ~RowSource() = default;
   /// table[tap * stride + r] = the k elements of row first + r for that tap, 0 <= r < count.
   virtual void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const = 0;
-  /// Bytes from each of these rows to the next, of every tap; 0 where they are not evenly spaced.
-  virtual int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const { return 0; }
+  /// The same of the first row alone where all are evenly spaced: bytes from each to the next, of every tap; else 0.
+  virtual int64_t fill_even(int64_t first, int64_t count, const std::byte** table, int64_t stride) const {
+    fill(first, count, table, stride);
+    return 0;
+  }
+  /// These rows are about to be asked for, and no others until the next call.
+  virtual void fetch(int64_t /*first*/, int64_t /*count*/) const {}
 };
 
 /// Rows `ld_bytes` apart, one tap.
@@ -35,7 +40,10 @@ class DenseRows final : public RowSource {
   void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
     for (int64_t r = 0; r < count; ++r) table[r] = base_ + (first + r) * ld_bytes_;
   }
-  int64_t even_bytes(int64_t /*first*/, int64_t /*count*/) const override { return ld_bytes_; }
+  int64_t fill_even(int64_t first, int64_t /*count*/, const std::byte** table, int64_t /*stride*/) const override {
+    table[0] = base_ + first * ld_bytes_;
+    return ld_bytes_;
+  }
 
  private:
   const std::byte* base_;
@@ -87,7 +95,7 @@ void pack_panels(const PanelShape& shape, Share panels, const Element* weight, c
 
 /// One call of a microkernel: some rows times some panels side by side.
 struct TilePlace {
-  const std::byte* const* rows;  // [tap * rows_stride + r]
+  const std::byte* const* rows;  // [tap * rows_stride + r]; of evenly spaced rows those of the first alone
   int64_t rows_stride;
   int64_t even_bytes;        // from each row to the next, 0 where they are not evenly spaced
   int64_t row_offset_bytes;  // of the group's elements in a row
@@ -127,6 +135,7 @@ class PanelSplit {
   void for_tiles(const RowSource& source, Share rows, Share strips, std::byte* scratch, const Tile& tile) const {
     if (strips.begin == strips.end) return;
     const auto** table = reinterpret_cast<const std::byte**>(scratch);
+    auto* even_bytes = reinterpret_cast<int64_t*>(scratch + table_bytes());  // of each tile
     const bool asks_even = shape_.elem_bytes == 4;  // bytes are read through pointers, which is faster
     // Blocks of equal size, so that the last one is not a sliver.
     const int64_t blocks = parts_of(rows.end - rows.begin, row_block_);
@@ -136,7 +145,23 @@ class PanelSplit {
       const int64_t tiles = parts_of(block_rows, tile_rows_);
       // Of tiles of equal size, and what is left over, which some of them take one of: begin_of without its divisions.
       const int64_t size = tiles <= 1 ? block_rows : block_rows / tiles, over = block_rows - size * tiles;
-      source.fill(block_begin, block_rows, table, block_rows);
+      // begin(i), count(i) of each tile.
+      const auto each_tile = [&](const auto& with) {
+        for (int64_t i = 0, begin = 0, left = 0, count = 0; i < tiles; ++i, begin += count) {
+          left += over;
+          count = size + (left >= tiles ? 1 : 0);
+          if (left >= tiles) left -= tiles;
+          with(i, begin, count);
+        }
+      };
+      source.fetch(block_begin, block_rows);
+      if (asks_even) {
+        each_tile([&](int64_t i, int64_t begin, int64_t count) {
+          even_bytes[i] = source.fill_even(block_begin + begin, count, table + begin, block_rows);
+        });
+      } else {
+        source.fill(block_begin, block_rows, table, block_rows);
+      }
       Strip following = strip(strips.begin);
       for (int64_t number = strips.begin; number < strips.end; ++number) {
         const Strip now = following;
@@ -145,15 +170,11 @@ class PanelSplit {
         // The next panels are fetched while this strip's tiles run, by each its part of them.
         const int64_t line_bytes = kPanel * 4;
         const int64_t fetch_step = is_last ? 0 : std::min(line_bytes, parts_of(line_bytes * now.panels, tiles));
-        int64_t begin = 0, left = 0;
-        for (int64_t i = 0; i < tiles; ++i) {
-          left += over;
-          const int64_t count = size + (left >= tiles ? 1 : 0);
-          if (left >= tiles) left -= tiles;
+        each_tile([&](int64_t i, int64_t begin, int64_t count) {
           const bool fetch = fetch_step != 0 && i * fetch_step < line_bytes * now.panels;
           tile(TilePlace{.rows = table + begin,
                          .rows_stride = block_rows,
-                         .even_bytes = asks_even ? source.even_bytes(block_begin + begin, count) : 0,
+                         .even_bytes = asks_even ? even_bytes[i] : 0,
                          .row_offset_bytes = now.row_offset_bytes,
                          .row = block_begin + begin,
                          .count = count,
@@ -163,8 +184,7 @@ class PanelSplit {
                          .cols = now.cols,
                          .fetch_begin_bytes = fetch ? fetch_begin_of(following, i * fetch_step) : 0,
                          .fetch_step_bytes = fetch ? fetch_step : 0});
-          begin += count;
-        }
+        });
       }
     }
   }
@@ -181,6 +201,9 @@ class PanelSplit {
     int64_t row_offset_bytes;
   };
   Grid grid_for(int threads) const;
+  int64_t table_bytes() const {
+    return block_rows() * std::max<int64_t>(1, shape_.taps) * static_cast<int64_t>(sizeof(const std::byte*));
+  }
   Share strips_of(const Grid& grid, int thread) const {
     return share_of(strips(), thread / grid.row_parts, grid.col_parts);
   }

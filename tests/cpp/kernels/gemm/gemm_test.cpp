@@ -51,6 +51,33 @@ TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
                1e-6, "linear add clamp", {{"add", 2, {}}, {"clamp", -1, {-0.25, 0.5}}});
 }
 
+// Of any width, the last vector cut or whole, with the function's operand a column, a row, one element or all of them.
+TEST(Linear, AFunctionRunsBetweenTheAdditionAndTheClamp) {
+  const int64_t k = 6;
+  for (const int64_t m : {1, 3, 15, 30}) {
+    for (const int64_t n : {1, 10, 16, 24, 40, 70}) {
+      const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), full = random_plain({m, n}, 3);
+      const auto sums = meaning("linear", {x, w});
+      const std::vector<std::vector<int64_t>> shapes = {{m, n}, {n}, {m, 1}, {1}};
+      for (const std::vector<int64_t>& shape : shapes) {
+        const Tensor factor = random_plain(shape, 4);
+        std::vector<double> expected(sums.size());
+        for (size_t i = 0; i < sums.size(); ++i) {
+          const size_t row = i / static_cast<size_t>(n), col = i % static_cast<size_t>(n);
+          const size_t at = shape.size() == 1 ? (shape[0] == n ? col : 0) : shape[1] == n ? i : row;
+          expected[i] = std::clamp((sums[i] + full.values[i]) * factor.values[at], -0.5, 0.75);
+        }
+        check_kernel("linear", {x, w, full, factor}, {full.view}, {}, {expected}, 1e-6, "linear add mul clamp",
+                     {{"add", 2, {}}, {"mul", 3, {}}, {"clamp", -1, {-0.5, 0.75}}});
+        if (HasFatalFailure()) return;
+      }
+      std::vector<double> expected = sums;
+      for (double& v : expected) v *= std::clamp(v / 6 + 0.5, 0.0, 1.0);
+      check_kernel("linear", {x, w}, {full.view}, {}, {expected}, 1e-6, "linear hardswish", {{"hardswish", -1, {}}});
+    }
+  }
+}
+
 // Root of the summed squares of the difference over that of the reference.
 double relative_difference(const std::vector<double>& found, const std::vector<double>& expected) {
   double difference = 0, size = 0;

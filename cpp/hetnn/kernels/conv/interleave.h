@@ -1,0 +1,11 @@
+// Three planes of an image as pixels.
+#pragma once
+
+#include <cstdint>
+
+namespace hetnn::kernels {
+
+/// to[3 i + c] = from[c plane + i] for i < count.
+void interleave_three(const float* from, int64_t plane, int64_t count, float* to);
+
+}  // namespace hetnn::kernels

@@ -1,0 +1,44 @@
+// The elementwise functions over vectors of f32, formula::NAME(x, y, c0, c1), compiled once per instruction set.
+#if defined(HETNN_KERNELS_FORMULAS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HETNN_KERNELS_FORMULAS_INL_H_
+#undef HETNN_KERNELS_FORMULAS_INL_H_
+#else
+#define HETNN_KERNELS_FORMULAS_INL_H_
+#endif
+
+#include "hetnn/kernels/vector_functions-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+
+// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h and
+// vector_functions-inl.h.
+namespace formula {
+using hn::Abs;
+using hn::Add;
+using hn::Div;
+using hn::Gt;
+using hn::Mul;
+using hn::MulAdd;
+using hn::Neg;
+using hn::Sqrt;
+using hn::Sub;
+using V = VF;
+template <typename M>
+HWY_INLINE VF Select(M first, VF x, VF y) {
+  return hn::IfThenElse(first, x, y);
+}
+
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                                      \
+  HWY_INLINE VF name([[maybe_unused]] VF x, [[maybe_unused]] VF y, [[maybe_unused]] VF c0, [[maybe_unused]] VF c1) { \
+    __VA_ARGS__                                                                                                      \
+  }
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_FUNCTION
+}  // namespace formula
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+#endif  // HETNN_KERNELS_FORMULAS_INL_H_

@@ -103,9 +103,11 @@ struct Vector {
 };
 
 struct Numerics {
-  /// Of int8 requantization: those that the engines know, the first where a model states none.
+  /// Of int8 requantization: those that the engines know.
   std::vector<Rounding> roundings = {Rounding::double_rounding};
   bool rounds(Rounding as) const { return std::find(roundings.begin(), roundings.end(), as) != roundings.end(); }
+  /// That of a layer which states none: what quantized types mean where the engines know it, else the first.
+  Rounding unstated() const { return rounds(Rounding::half_even_fp32) ? Rounding::half_even_fp32 : roundings.front(); }
   std::string accumulate = "f32";        // of f16 and f32
   std::string order = "kernel_channel";  // sums run over kernel row, kernel column, input channel
 };

@@ -236,7 +236,10 @@ const Fields<Numerics>& numerics_fields() {
          for (const auto& [rounding, name] : kRoundings) choices.emplace_back(name, rounding);
          return choices;
        }())),
-       "how int8 is requantized: one, or those that the engines know, the first where a model states none", kOptional},
+       "how int8 is requantized: one, or those that the engines know. Of a layer that states none half_even_fp32, "
+       "where it is "
+       "among them, else the first",
+       kOptional},
       {"acc", &Numerics::accumulate, json::one_of<std::string>({{"f32", "f32"}}), "accumulator of f16 and f32",
        kOptional},
       {"order", &Numerics::order, json::one_of<std::string>({{"kernel_channel", "kernel_channel"}}),

@@ -222,6 +222,9 @@ class Verifier {
 
   void verify(const Pool& i) {
     check_dtype(i.dtype);
+    check(
+        i.rounding != static_cast<int64_t>(Rounding::half_even_fp32) || spec_.numerics.rounds(Rounding::half_even_fp32),
+        "its engine knows the rounding");
     for (const int64_t each : {i.kernel_h, i.kernel_w, i.stride_h, i.stride_w, i.dilation_h, i.dilation_w, i.channels})
       check_positive(each, "every count, window, stride and dilation");
     const Wide elem = bytes_of(i.dtype), pixels = Wide{i.out_h} * i.out_w;

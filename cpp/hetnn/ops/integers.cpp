@@ -50,7 +50,10 @@ Form form_of(const Call& call) {
   };
   const bool transposed = call.op->name == "conv_transpose2d" && has_scales_of_filters();
   if (primitive == Primitive::convolution || primitive == Primitive::product || transposed) return Form::sums;
-  if (!call.attrs.contains(kQuantRounding)) return Form::none;
+  const std::optional<Rounding> rounding = stated_rounding(call);
+  if (!rounding) return Form::none;
+  if (primitive == Primitive::mean_pool) return call.input(0).quant == call.output().quant ? Form::mean : Form::none;
+  if (*rounding == Rounding::half_even_fp32) return Form::none;  // what the meaning on the reals is
   switch (primitive) {
     case Primitive::add:
     case Primitive::subtract:
@@ -61,8 +64,6 @@ Form form_of(const Call& call) {
     case Primitive::relu:
     case Primitive::largest_pool:
       return Form::scaled;
-    case Primitive::mean_pool:
-      return call.input(0).quant == call.output().quant ? Form::mean : Form::none;
     default:
       break;
   }
@@ -195,14 +196,17 @@ class Evaluator {
           [&](size_t k, size_t) { return same ? values[k] : narrow_scaled(values[k], leave); });
   }
 
-  // y = (sum x + sign n / 2) / n: of the integers with their zero point, halves away from zero
+  // y = (sum x + sign n / 2) / n: of the integers with their zero point, halves away from zero; with half_even_fp32 of
+  // those less it, halves to even
   void mean() {
     const Tensor out = run(call_, std::vector<std::optional<Tensor>>{as_integers(inputs_[0], quant(0), DType::f64)},
                            DType::f64, host_);
     const auto values = out.values<double>();
     const auto zero = static_cast<double>(result().zero_point());
-    write(call_, results_, out, 0,
-          [&](size_t k, size_t) { return static_cast<int64_t>(std::round(values[k] + zero) - zero); });
+    write(call_, results_, out, 0, [&](size_t k, size_t) {
+      if (rounding_ == Rounding::half_even_fp32) return static_cast<int64_t>(std::nearbyint(values[k]));
+      return static_cast<int64_t>(std::round(values[k] + zero) - zero);
+    });
   }
 
   // y = req(x - zx, sx / sy) + zy from zero up, below it req((x - zx) (a - za), sx sa / sy) + zy
@@ -305,8 +309,12 @@ class Evaluator {
 
 std::optional<Rounding> integer_rounding(const Call& call) {
   if (form_of(call) == Form::none) return std::nullopt;
+  return stated_rounding(call).value_or(Rounding::half_even_fp32);
+}
+
+std::optional<Rounding> stated_rounding(const Call& call) {
   const auto stated = call.attrs.find(kQuantRounding);
-  if (stated == call.attrs.end()) return Rounding::half_even_fp32;
+  if (stated == call.attrs.end()) return std::nullopt;
   return rounding_named(std::get<std::string>(stated->second));
 }
 

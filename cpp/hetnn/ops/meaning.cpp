@@ -68,7 +68,8 @@ class ConvertedResults final : public FoundResults {
       const Type& type = call_.output(k);
       std::byte* to = results_.allocate(k, type.dtype, made_[k]->shape());
       if (type.quant) {
-        quantize(*made_[k], type, to, call_.attrs.contains(kQuantRounding));
+        quantize(*made_[k], type, to,
+                 stated_rounding(call_).value_or(Rounding::half_even_fp32) != Rounding::half_even_fp32);
       } else {
         ConvertElements(made_[k]->dtype(), type.dtype)(made_[k]->data(), to, made_[k]->elems());
       }

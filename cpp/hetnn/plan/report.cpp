@@ -145,6 +145,11 @@ report::Report report_of(const NetworkPlan& plan, const ir::Graph& graph, std::s
   for (const auto& device : plan.target->devices) {
     for (std::string& note : device->notes()) out.notes.push_back({"", std::move(note)});
   }
+  for (size_t k = 0; k < plan.nodes.size(); ++k) {
+    const target::Device& device = *plan.target->devices[static_cast<size_t>(result.device_of[k])];
+    if (std::string apart = device.deviation(*plan.nodes[k]); !apart.empty())
+      out.notes.push_back({plan.nodes[k]->name(), text(device.name(), " ", apart)});
+  }
   for (const PartitionNote& note : result.notes) {
     out.notes.push_back({note.node < 0 ? "" : plan.nodes[static_cast<size_t>(note.node)]->name(), note.text});
   }

@@ -1,6 +1,7 @@
 // The engines' arithmetic. f32 and f16 compute in f32, sums in the declared order, f16 rounded once when stored. i8
 // computes in i32: operands less their zero points, exact sums, then the fixed-point factor, zero point and bounds.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -8,6 +9,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/integer_rows.h"
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/base/steps.h"
 #include "hetnn/npu/access.h"
 #include "hetnn/sim/machine.h"
 
@@ -68,6 +70,49 @@ T smaller(T a, T b) {
   return a != a || a < b ? a : b;
 }
 
+// Of the sum of `count` steps from the zero point: halves to even, or away from zero of the integers as they are.
+int64_t mean_of(int64_t steps, int64_t count, int64_t zero, Rounding rounding) {
+  if (rounding == Rounding::half_even_fp32) {
+    const int64_t whole = steps >= 0 ? steps / count : -((count - 1 - steps) / count);
+    const int64_t rest = 2 * (steps - whole * count);
+    return whole + (rest > count || (rest == count && whole % 2 != 0) ? 1 : 0) + zero;
+  }
+  const int64_t sum = steps + zero * count, half = count / 2;
+  return (sum + (sum > 0 ? half : -half)) / count;
+}
+
+template <typename T>
+T combined(ElementwiseOp op, T a, T b) {
+  switch (op) {
+    case ElementwiseOp::add:
+      return a + b;
+    case ElementwiseOp::sub:
+      return a - b;
+    case ElementwiseOp::mul:
+      return a * b;
+    case ElementwiseOp::max:
+      return larger(a, b);
+    case ElementwiseOp::min:
+      return smaller(a, b);
+  }
+  return a;
+}
+
+// Of steps from the zero points, by factors as the rounding has them: scales in f32, or factors to a scale in common.
+int32_t combined_steps(ElementwiseOp op, int32_t a, int32_t b, std::span<const Requant> factors, Rounding rounding,
+                       int64_t zero) {
+  if (rounding == Rounding::half_even_fp32) {
+    const auto scale = [&](size_t k) { return std::bit_cast<float>(factors[k].multiplier); };
+    const float real = combined(op, scale(0) * static_cast<float>(a), scale(1) * static_cast<float>(b));
+    return integer_of<int8_t>(real, scale(2), zero);
+  }
+  if (op != ElementwiseOp::mul) {
+    a = requantize(a * (1 << kElementwiseBits), factors[0], rounding);
+    b = requantize(b * (1 << kElementwiseBits), factors[1], rounding);
+  }
+  return to_i8(int64_t{requantize(combined(op, a, b), factors[2], rounding)} + zero);
+}
+
 }  // namespace
 
 template <typename T>
@@ -123,6 +168,14 @@ void Machine::write(int64_t addr, int64_t dtype, int64_t count, const T* from) {
   }
 }
 
+std::vector<Requant> Machine::read_pair_factors(int64_t addr, int64_t rounding) {
+  std::vector<Requant> out = read_factors(addr, 3, rounding);
+  if (static_cast<Rounding>(rounding) == Rounding::half_even_fp32 &&
+      !std::ranges::all_of(out, [](const Requant& each) { return std::bit_cast<float>(each.multiplier) > 0; }))
+    fail("reads a scale that is not positive");
+  return out;
+}
+
 std::vector<Requant> Machine::read_factors(int64_t addr, int64_t count, int64_t rounding) {
   std::vector<Requant> out(static_cast<size_t>(count));
   if (count == 0) return out;
@@ -152,10 +205,7 @@ void Machine::convolve(const Conv2d& i) {
   std::vector<Requant> factors;
   std::vector<Requant> add_factors;
   if (kInteger<T> && !i.store_acc) factors = read_factors(i.quant_addr, filters, i.rounding);
-  if (kInteger<T> && !i.store_acc && i.has_addend) add_factors = read_factors(i.add_quant_addr, 3, i.rounding);
-  const auto at_common_scale = [&](int32_t value, const Requant& factor) {
-    return requantize(value * (1 << kElementwiseBits), factor, static_cast<Rounding>(i.rounding));
-  };
+  if (kInteger<T> && !i.store_acc && i.has_addend) add_factors = read_pair_factors(i.add_quant_addr, i.rounding);
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   std::vector<T> sums(static_cast<size_t>(filters)), addend(static_cast<size_t>(filters));
   for (int64_t oy = 0; oy < i.out_h; ++oy) {
@@ -199,9 +249,8 @@ void Machine::convolve(const Conv2d& i) {
           const int64_t zero = i.has_addend ? i.sum_zero : i.out_zero;
           value = to_i8(int64_t{requantize(value, factors[f], static_cast<Rounding>(i.rounding))} + zero);
           if (i.has_addend) {
-            const int32_t a = at_common_scale(static_cast<int32_t>(value - zero), add_factors[0]),
-                          b = at_common_scale(addend[f], add_factors[1]);
-            value = to_i8(int64_t{requantize(a + b, add_factors[2], static_cast<Rounding>(i.rounding))} + i.out_zero);
+            value = combined_steps(ElementwiseOp::add, static_cast<int32_t>(value - zero), addend[f], add_factors,
+                                   static_cast<Rounding>(i.rounding), i.out_zero);
           }
         } else if (i.has_addend) {
           value += addend[f];
@@ -249,42 +298,18 @@ void Machine::combine(const Elementwise& i) {
   const auto op = static_cast<ElementwiseOp>(i.op);
   std::vector<T> a(static_cast<size_t>(i.channels)), b(a.size());
   std::vector<Requant> factors;
-  if (kInteger<T>) factors = read_factors(i.quant_addr, 3, i.rounding);
-  const T sa = kInteger<T> ? T(1) : static_cast<T>(float_of_bits(i.scale_a));
-  const T sb = kInteger<T> ? T(1) : static_cast<T>(float_of_bits(i.scale_b));
+  if (kInteger<T>) factors = read_pair_factors(i.quant_addr, i.rounding);
   const Exit<T> leave = exit_of<T>(i.act, i.clamp_lo, i.clamp_hi, i.out_zero);
   for (int64_t r = 0; r < i.rows; ++r) {
     read<T>(i.a_addr + r * i.a_pitch, i.dtype, i.channels, a.data(), static_cast<int32_t>(i.a_zero));
     if (r == 0 || !i.b_kind)
       read<T>(i.b_addr + r * i.b_pitch, i.dtype, i.channels, b.data(), static_cast<int32_t>(i.b_zero));
     for (size_t c = 0; c < a.size(); ++c) {
-      T x = sa * a[c], y = sb * b[c];
-      if constexpr (kInteger<T>) {
-        if (op != ElementwiseOp::mul) {
-          x = requantize(x * (1 << kElementwiseBits), factors[0], static_cast<Rounding>(i.rounding));
-          y = requantize(y * (1 << kElementwiseBits), factors[1], static_cast<Rounding>(i.rounding));
-        }
-      }
       T value = 0;
-      switch (op) {
-        case ElementwiseOp::add:
-          value = x + y;
-          break;
-        case ElementwiseOp::sub:
-          value = x - y;
-          break;
-        case ElementwiseOp::mul:
-          value = x * y;
-          break;
-        case ElementwiseOp::max:
-          value = larger(x, y);
-          break;
-        case ElementwiseOp::min:
-          value = smaller(x, y);
-          break;
-      }
       if constexpr (kInteger<T>)
-        value = to_i8(int64_t{requantize(value, factors[2], static_cast<Rounding>(i.rounding))} + i.out_zero);
+        value = combined_steps(op, a[c], b[c], factors, static_cast<Rounding>(i.rounding), i.out_zero);
+      else
+        value = combined(op, float_of_bits(i.scale_a) * a[c], float_of_bits(i.scale_b) * b[c]);
       a[c] = leave(value);
     }
     write<T>(i.out_addr + r * i.out_pitch, i.dtype, i.channels, a.data());
@@ -325,9 +350,7 @@ void Machine::pool(const Pool& i) {
       const int64_t divisor = i.divisor > 0 ? i.divisor : i.count_pad ? padded : inside;
       for (size_t c = 0; !largest && c < out.size(); ++c) {
         if constexpr (kInteger<T>) {
-          // Of the integers as they are, padding that counts being the zero point: to nearest, halves away from zero.
-          const int64_t sum = out[c] + zero * divisor, half = divisor / 2;
-          out[c] = divisor == 0 ? zero : to_i8((sum + (sum > 0 ? half : -half)) / divisor);
+          out[c] = divisor == 0 ? zero : to_i8(mean_of(out[c], divisor, zero, static_cast<Rounding>(i.rounding)));
         } else {
           out[c] /= static_cast<T>(divisor);
         }

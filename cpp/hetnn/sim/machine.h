@@ -71,6 +71,7 @@ class Machine {
   template <typename T>
   void write(int64_t addr, int64_t dtype, int64_t count, const T* from);
   std::vector<Requant> read_factors(int64_t addr, int64_t count, int64_t rounding);
+  std::vector<Requant> read_pair_factors(int64_t addr, int64_t rounding);
   template <typename T>
   void convolve(const npu::Conv2d& i);
   template <typename T>

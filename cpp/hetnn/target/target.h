@@ -51,6 +51,8 @@ class Device {
   virtual bool connected() const { return false; }
   /// Bytes of constants that fit; negative: no bound.
   virtual int64_t constant_budget_bytes() const { return -1; }
+  /// How far results of a supported node may be here from what the node means: a sentence; empty where they are it.
+  virtual std::string deviation(const ir::Node&) const { return {}; }
   /// What whoever wrote the data sheet should know: claims that nothing here makes true. A sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
   /// The data sheet as JSON text, kept with a saved executable.

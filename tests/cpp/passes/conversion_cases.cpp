@@ -136,6 +136,18 @@ const Cases& conversion_cases() {
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2]
 })",
            "adaptive_avg_pool2d reshape", 0, Values::random},
+          {"bilinear_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,3,4,5]) -> (%y) {
+  %d = dequantize(%x) : f32[2,3,4,5]
+  %m = upsample_bilinear2d(%d) {size = [8,20]} : f32[2,3,8,20]
+  %y = quantize(%m) {q_scale = [0.0713], q_zero = -5} : i8{0.0713:-5}[2,3,8,20]
+})",
+           "slice slice concat slice slice concat conv_transpose2d", 0, Values::random},
+          {"bilinear_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,1,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,1,3]
+  %m = upsample_bilinear2d(%d) {size = [1,6], scales = [1.0,2.0]} : f32[1,2,1,6]
+  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,1,6]
+})",
+           "slice slice concat conv_transpose2d", 0, Values::random},
           {"transposed_integers_as_phases", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,2]) -> (%y) {
   %w = constant() {value = i8[2,2,3,1] {1, -2, 3, 4, 5, -6, 7, 8, -9, 10, 11, -12}, q_scale = [0.25, 0.5], q_axis = 1} : i8{0.25,0.5@1}[2,2,3,1]
   %b = constant() {value = i32[2] {40, -30}, q_scale = [0.025, 0.05]} : i32{0.025,0.05}[2]
@@ -225,6 +237,14 @@ const Cases& conversion_cases() {
   %d = dequantize(%x) : f32[1,2,3,3]
   %m = mean(%d) {axes = [1,2]} : f32[1,3]
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,3]
+})"},
+          {"bilinear_of_integers",
+           "nothing else reads y, an image without align_corners that grows from i8 of one scale and fixed size by "
+           "powers of 2, by shares that are bytes",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %m = upsample_bilinear2d(%d) {size = [6,9]} : f32[1,2,6,9]
+  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,6,9]
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import hetnn
 from hetnn.target import resolve_target
+from importers.onnx_models import agrees, f32, model_of
 
 
 def integers_only() -> dict[str, Any]:
@@ -165,3 +166,17 @@ def test_denormal_scales_are_computed_with(dtype: int, scale: Any, axis: int | N
 def test_a_denormal_scale_that_no_type_has_is_refused() -> None:
     with pytest.raises(hetnn.InvalidModel, match=r"the scale 1\.0005.*e-42 of 'x' is denormal; it must be finite and"):
         hetnn.compile(_steps(1e-42, TensorProto.INT4))
+
+
+def test_an_image_that_grows_between_conversions_is_a_layer_of_integers() -> None:
+    constants = "<float s = {0.1}, int8 z = {1}, float t = {0.0713}, int8 o = {-5}, float[4] scales = {1, 1, 2, 4}>"
+    body = (
+        'q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Resize<mode = "linear">(d, , scales) '
+        "p = QuantizeLinear(r, t, o) y = DequantizeLinear(p, t, o)"
+    )
+    model = model_of(f"agraph (float[2,3,4,5] x) => (float[2,3,8,20] y) {constants} {{ {body} }}", opset=19)
+    x = f32(2, 3, 4, 5)
+    on_cpu = agrees(model, x)
+    placed = hetnn.compile(model, "cpu+relu-only", strategy="take-all")
+    assert {row["op"] for row in placed.report("dict")["not_on_preferred"]} <= {"quantize", "dequantize"}
+    np.testing.assert_array_equal(placed(x), on_cpu(x))

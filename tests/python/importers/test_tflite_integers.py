@@ -645,6 +645,26 @@ def test_extremes_of_pixels_stay_on_the_npu(name: str, shape: tuple[int, ...], k
     np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
 
 
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize(
+    ("size", "goal"), [((2, 3), (4, 6)), ((5, 4), (20, 16)), ((3, 3), (3, 12)), ((1, 1), (2, 4)), ((9, 7), (18, 28))]
+)
+def test_images_that_grow_by_2_or_4_are_layers_of_an_npu(
+    size: Sequence[int], goal: Sequence[int], centred: bool
+) -> None:
+    """A transposed convolution: LiteRT's integers, of which halves lie away from 0 and not from the zero point."""
+    x = Told([2, *size, 3], "i8", quant=Quant(0.05, -5))
+    how = options("ResizeBilinear", HalfPixelCenters=centred)
+    data = one("RESIZE_BILINEAR", [x, constant(list(goal), "i32")], [Told([1], "i8", quant=x.quant)], how)
+    inputs = random_inputs(data)
+    (want,) = reference(data, [inputs])[0]
+    executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
+    assert {row["op"] for row in executable.report("dict")["not_on_preferred"]} <= {"bitcast"}
+    assert len(executable.report("dict")["subgraphs"]) <= 2
+    np.testing.assert_array_equal(executable(*inputs), want)
+    np.testing.assert_array_equal(hetnn.compile(data, "cpu")(*inputs), want)
+
+
 def test_channels_of_zeros_may_have_denormal_scales() -> None:
     scales = np.array([0.02, 1e-42, 1e-38, 0.01], np.float32)
     weights = RNG.integers(-127, 128, (4, 3, 3, 5))

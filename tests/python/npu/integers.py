@@ -7,8 +7,10 @@ import base64
 import numpy as np
 
 import hetnn
+from hetnn.targets import load_spec
 
 Array = np.ndarray
+ROUNDINGS = ("double", "single", "half_even_fp32")
 
 
 def multiplier_of(real: float) -> tuple[int, int]:
@@ -18,9 +20,13 @@ def multiplier_of(real: float) -> tuple[int, int]:
     return (multiplier // 2, int(exponent) + 1) if multiplier == 2**31 else (multiplier, int(exponent))
 
 
-def requantize(value: Array, real: float) -> Array:
-    """gemmlowp's MultiplyByQuantizedMultiplier in 64-bit integers."""
+def requantize(value: Array, real: float, rounding: str = "double") -> Array:
+    """By a factor, as one of `ROUNDINGS`; `double` is gemmlowp's MultiplyByQuantizedMultiplier in 64-bit integers."""
+    if rounding == "half_even_fp32":
+        return np.rint(value.astype(np.float32) * np.float32(real)).astype(np.int64)
     multiplier, shift = multiplier_of(real)
+    if rounding == "single":
+        return (value.astype(np.int64) * multiplier + (1 << (30 - shift))) >> (31 - shift)
     left, right = max(shift, 0), max(-shift, 0)
     product = (value.astype(np.int64) << left) * multiplier
     nudged = product + np.where(product >= 0, 1 << 30, 1 - (1 << 30))
@@ -29,10 +35,10 @@ def requantize(value: Array, real: float) -> Array:
     return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0)).astype(np.int64)
 
 
-def requantize_steps(value: Array, real: float) -> Array:
-    """Of values of 16 bits: rounded once, halves away from zero."""
-    if multiplier_of(real)[1] >= 0:
-        return requantize(value, real)
+def requantize_steps(value: Array, real: float, rounding: str = "double") -> Array:
+    """Of values of 16 bits: `double` rounds them once, halves away from zero."""
+    if multiplier_of(real)[1] >= 0 or rounding != "double":
+        return requantize(value, real, rounding)
     product = np.abs(value.astype(np.int64)) * int(np.floor(real * 2**31 + 0.5))
     return np.sign(value) * ((product + (1 << 30)) >> 31)
 
@@ -54,8 +60,12 @@ def attrs(scale: float, zero: int) -> str:
     return f"q_scale = [{scale!r}], q_zero = {zero}"
 
 
-def run(graph: str, *inputs: Array, target: str = "cpu+relu-mul") -> Array:
-    exe = hetnn.compile(graph, target=target, strategy="take-all")
+def run(graph: str, *inputs: Array, target: str = "cpu+relu-mul", rounding: str | None = None) -> Array:
+    """On an NPU that rounds as named alone, else as its data sheet says."""
+    spec = load_spec(target.removeprefix("cpu+"))
+    if rounding:
+        spec["numerics"]["rounding"] = rounding
+    exe = hetnn.compile(graph, target=spec, strategy="take-all")
     report = exe.report(format="dict")
     assert report["nodes_on"]["cpu"] == 0, report["not_on_preferred"]
     return np.asarray(exe(*inputs))

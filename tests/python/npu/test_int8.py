@@ -17,7 +17,13 @@ import pytest
 import hetnn
 from hetnn import _core
 from hetnn.cli import main
-from npu.integers import Array, attrs, quant, requantize, run, saturate, text_of
+from hetnn.targets import load_spec
+from npu.integers import ROUNDINGS, Array, attrs, quant, requantize, run, saturate, text_of
+
+# One that the engines know alone, or all of them, of which quantized types mean the last.
+by_roundings = pytest.mark.parametrize(
+    ("only", "rounding"), [*((each, each) for each in ROUNDINGS), (None, "half_even_fp32")]
+)
 
 
 def convolve(x: Array, weight: Array, bias: Array, stride: int, pad: int, groups: int, zero: int) -> Array:
@@ -41,11 +47,22 @@ def convolve(x: Array, weight: Array, bias: Array, stride: int, pad: int, groups
     return out
 
 
+@by_roundings
 @pytest.mark.parametrize(
     ("channels", "filters", "kernel", "stride", "pad", "groups", "relu"),
     [(3, 8, 3, 1, 1, 1, False), (6, 6, 3, 2, 1, 6, True), (8, 12, 1, 1, 0, 2, True), (40, 33, 5, 1, 2, 1, False)],
 )
-def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad: int, groups: int, relu: bool) -> None:
+def test_convolution(
+    channels: int,
+    filters: int,
+    kernel: int,
+    stride: int,
+    pad: int,
+    groups: int,
+    relu: bool,
+    only: str | None,
+    rounding: str,
+) -> None:
     rng = np.random.default_rng(channels * kernel)
     shape = (2, channels, 11, 14)
     x = rng.integers(-128, 128, shape, dtype=np.int8)
@@ -55,8 +72,8 @@ def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad:
     scales = [0.01 * (1 + k % 5) for k in range(filters)]
     bias_scales = [x_scale * s for s in scales]
     sums = convolve(x, weight, bias, stride, pad, groups, x_zero)
-    want = np.stack([requantize(sums[:, m], x_scale * scales[m] / y_scale) for m in range(filters)], 1) + y_zero
-    want = saturate(want)
+    factors = [x_scale * scale / y_scale for scale in scales]
+    want = saturate(np.stack([requantize(sums[:, m], factors[m], rounding) for m in range(filters)], 1) + y_zero)
     if relu:
         want = np.maximum(want, np.int8(y_zero))
     listed = ",".join(map(repr, scales))
@@ -73,21 +90,27 @@ def test_convolution(channels: int, filters: int, kernel: int, stride: int, pad:
         {attrs(y_scale, y_zero)}}} : {y_type}
       {last}
     }}"""
-    np.testing.assert_array_equal(run(graph, x), want)
+    np.testing.assert_array_equal(run(graph, x, rounding=only), want)
+    if rounding == "half_even_fp32":  # what the types mean
+        np.testing.assert_array_equal(np.asarray(hetnn.compile(graph, target="cpu")(x)), want)
 
 
-def combine(op: str, a: Array, b: Array, sa: float, sb: float, sy: float) -> Array:
-    """Sums at a common scale with 20 more bits; products as they are. Operands without their zero points."""
+def combine(op: str, a: Array, b: Array, sa: float, sb: float, sy: float, rounding: str) -> Array:
+    """Sums at a scale with 20 more bits; products as they are; in f32 the reals. Operands less their zero points."""
+    if rounding == "half_even_fp32":
+        left, right = (np.float32(scale) * steps.astype(np.float32) for scale, steps in ((sa, a), (sb, b)))
+        return np.rint((left + right if op == "add" else left * right) / np.float32(sy)).astype(np.int64)
     if op == "mul":
-        return requantize(a * b, sa * sb / sy)
+        return requantize(a * b, sa * sb / sy, rounding)
     common = 2 * max(sa, sb)
-    left, right = requantize(a << 20, sa / common), requantize(b << 20, sb / common)
-    return requantize(left + right, common / (sy * 2**20))
+    left, right = requantize(a << 20, sa / common, rounding), requantize(b << 20, sb / common, rounding)
+    return requantize(left + right, common / (sy * 2**20), rounding)
 
 
+@by_roundings
 @pytest.mark.parametrize("op", ["add", "mul"])
 @pytest.mark.parametrize("b_shape", [(1, 5, 9, 7), (5, 1, 1)])
-def test_elementwise(op: str, b_shape: tuple[int, ...]) -> None:
+def test_elementwise(op: str, b_shape: tuple[int, ...], only: str | None, rounding: str) -> None:
     rng = np.random.default_rng(3)
     a = rng.integers(-128, 128, (1, 5, 9, 7), dtype=np.int8)
     b = rng.integers(-128, 128, b_shape, dtype=np.int8)
@@ -98,11 +121,15 @@ def test_elementwise(op: str, b_shape: tuple[int, ...]) -> None:
       %y = {op}(%a, %b) {{{attrs(sy, zy)}}} : {quant(sy, zy)}[1,5,9,7]
     }}"""
     whole = np.broadcast_to(b, a.shape).astype(np.int64) - zb
-    want = saturate(combine(op, a.astype(np.int64) - za, whole, sa, sb, sy) + zy)
-    np.testing.assert_array_equal(run(graph, a), want)
+    want = saturate(combine(op, a.astype(np.int64) - za, whole, sa, sb, sy, rounding) + zy)
+    np.testing.assert_array_equal(run(graph, a, rounding=only), want)
+    if rounding == "half_even_fp32":
+        np.testing.assert_array_equal(np.asarray(hetnn.compile(graph, target="cpu")(a)), want)
 
 
-def test_mean_of_windows_rounds_half_away_from_zero() -> None:
+@by_roundings
+def test_mean_of_windows(only: str | None, rounding: str) -> None:
+    """Halves away from zero of the integers, or to even of those less their zero point."""
     rng = np.random.default_rng(9)
     x = rng.integers(-128, 128, (1, 4, 8, 8), dtype=np.int8)
     graph = """graph @q {stage = imported} (%x: i8{0.1:7}[1,4,8,8]) -> (%y) {
@@ -110,10 +137,13 @@ def test_mean_of_windows_rounds_half_away_from_zero() -> None:
     }"""
     sums = x.astype(np.int64).reshape(1, 4, 4, 2, 4, 2).sum((3, 5))
     want = np.sign(sums) * ((np.abs(sums) + 2) // 4)
-    np.testing.assert_array_equal(run(graph, x), want.astype(np.int8))
+    if rounding == "half_even_fp32":
+        want = np.rint((sums - 4 * 7) / 4) + 7
+    np.testing.assert_array_equal(run(graph, x, rounding=only), want.astype(np.int8))
 
 
-def test_matmul() -> None:
+@by_roundings
+def test_matmul(only: str | None, rounding: str) -> None:
     rng = np.random.default_rng(21)
     a = rng.integers(-128, 128, (3, 17, 29), dtype=np.int8)
     b = rng.integers(-128, 128, (3, 29, 13), dtype=np.int8)
@@ -121,7 +151,28 @@ def test_matmul() -> None:
       %y = matmul(%a, %b) {q_scale = [0.3], q_zero = 1} : i8{0.3:1}[3,17,13]
     }"""
     sums = np.matmul(a.astype(np.int64) + 3, b.astype(np.int64) - 6)
-    np.testing.assert_array_equal(run(graph, a, b), saturate(requantize(sums, 0.02 * 0.05 / 0.3) + 1))
+    want = saturate(requantize(sums, 0.02 * 0.05 / 0.3, rounding) + 1)
+    np.testing.assert_array_equal(run(graph, a, b, rounding=only), want)
+
+
+def test_the_report_says_how_far_integers_may_be_from_what_their_types_mean() -> None:
+    graph = """graph @q {stage = imported} (%a: i8{0.02}[3,17,29], %b: i8{0.05}[3,29,13]) -> (%y) {
+      %c = matmul(%a, %b) {q_scale = [0.3], q_zero = 1} : i8{0.3:1}[3,17,13]
+      %y = add(%c, %c) {q_scale = [0.6]} : i8{0.6}[3,17,13]
+    }"""
+
+    def told(rounding: object) -> dict[str, str]:
+        spec = load_spec("relu-mul")
+        spec["numerics"]["rounding"] = rounding
+        notes = hetnn.compile(graph, spec, strategy="take-all").report(format="dict")["notes"]
+        return {row["node"]: row["text"] for row in notes}
+
+    twice, once = told("double"), told("single")
+    assert "up to 0.390625 % of its integers may be a step apart" in twice["c"]
+    assert "integers halfway between two, or nearly, may be a step apart" in twice["y"]
+    assert "halfway between two" in once["c"]
+    assert not told("half_even_fp32")
+    assert not told(list(ROUNDINGS))
 
 
 def test_a_result_of_quantized_operands_states_its_scale() -> None:

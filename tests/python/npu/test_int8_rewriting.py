@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hetnn
-from npu.integers import Array, attrs, quant, requantize_steps, run, saturate, text_of
+from npu.integers import ROUNDINGS, Array, attrs, quant, requantize_steps, run, saturate, text_of
 
 X_SCALE, X_ZERO = 0.043, -9
 Y_SCALE, Y_ZERO = 0.061, 4
@@ -40,8 +40,9 @@ SLOPES = {
 }
 
 
+@pytest.mark.parametrize("rounding", [*ROUNDINGS, None])
 @pytest.mark.parametrize("name", SLOPES)
-def test_prelu_equals_the_direct_integer_layer_bit_for_bit(name: str) -> None:
+def test_prelu_equals_the_direct_integer_layer_bit_for_bit(name: str, rounding: str | None) -> None:
     slopes, scale = np.array(SLOPES[name], dtype=np.int8), 1 / 64
     channels = max(len(slopes), 3) if len(slopes) == 1 else len(slopes)
     x = every_value(channels)
@@ -49,11 +50,11 @@ def test_prelu_equals_the_direct_integer_layer_bit_for_bit(name: str) -> None:
     integers = np.broadcast_to(slopes.astype(np.int64), (channels,)).reshape(1, -1, 1, 1)
     direct = np.where(
         steps >= 0,
-        requantize_steps(steps, X_SCALE / Y_SCALE),
-        requantize_steps(steps * integers, X_SCALE * scale / Y_SCALE),
+        requantize_steps(steps, X_SCALE / Y_SCALE, rounding or "half_even_fp32"),
+        requantize_steps(steps * integers, X_SCALE * scale / Y_SCALE, rounding or "half_even_fp32"),
     )
     want = saturate(direct + Y_ZERO)
-    got = run(prelu_graph(slopes, scale, channels), x, target="cpu+relu-only")
+    got = run(prelu_graph(slopes, scale, channels), x, target="cpu+relu-only", rounding=rounding)
     np.testing.assert_array_equal(got, want)
     # The float layer, rounded once: neither is further from it than one step.
     real = X_SCALE * steps * np.where(steps >= 0, 1, integers * scale)

@@ -104,7 +104,7 @@ Instruction matrices(const npu::Spec& spec, const Layer& l, const Piece& p, cons
                      .add_pitch = l.addend() ? o.addend.row_pitch : 0};
 }
 
-Instruction pool(const Layer& l, const Piece& p, const Operands& o) {
+Instruction pool(const npu::Spec& spec, const Layer& l, const Piece& p, const Operands& o) {
   const ir::Node& node = l.node();
   const bool largest = node.op().primitive == ops::Primitive::largest_pool,
              global = node.attrs().contains("output_size");
@@ -138,7 +138,8 @@ Instruction pool(const Layer& l, const Piece& p, const Operands& o) {
                    .pad_bottom = p.in_rows.begin + p.in_rows.count == l.in.h ? w[0].after : 0,
                    .pad_right = p.in_columns.begin + p.in_columns.count == l.in.w ? w[1].after : 0,
                    .divisor = !largest && !global ? node.integer("divisor_override").value() : 0,
-                   .zero = zero_of(*l.inputs[0])};
+                   .zero = zero_of(*l.inputs[0]),
+                   .rounding = largest ? 0 : rounding_field(l, spec)};
 }
 
 Instruction rows(const Layer& l, int64_t pixels, int64_t channels, const Operands& o, int64_t in, int64_t out) {
@@ -235,7 +236,7 @@ std::vector<Instruction> instructions_of(const npu::Spec& spec, const Layer& lay
     case Form::matrices:
       return {matrices(spec, layer, piece, operands)};
     case Form::pool:
-      return {pool(layer, piece, operands)};
+      return {pool(spec, layer, piece, operands)};
     default:
       return elementwise(spec, layer, piece, operands);
   }

@@ -9,8 +9,9 @@ namespace hetnn::backends::scheduling {
 namespace {
 
 // Sums and extremes are formed at a common scale with more bits; products as they are.
-std::vector<double> combined(const Layer& layer, const ir::Value& a, const ir::Value& b, const ir::Value& y) {
-  const double sa = a.type().quant->scales[0], sb = b.type().quant->scales[0], sy = y.type().quant->scales[0];
+std::vector<double> combined(const Layer& layer, const std::array<const ir::Value*, 3>& pair) {
+  const auto scale = [&](size_t k) { return pair[k]->type().quant->scale(); };
+  const double sa = scale(0), sb = scale(1), sy = scale(2);
   const double common = 2 * std::max(sa, sb);
   const bool product = layer.op == npu::ElementwiseOp::mul;
   return {sa / common, sb / common, product ? sa * sb / sy : common / (sy * (1 << kElementwiseBits))};
@@ -27,12 +28,16 @@ std::vector<double> product_factors_of(const Layer& layer) {
   return out;
 }
 
-std::vector<double> pair_factors_of(const Layer& layer) {
-  return combined(layer, *layer.inputs[0], layer.row ? *layer.row : *layer.inputs[1], *layer.node().output());
+std::vector<double> pair_factors_of(const Layer& layer) { return combined(layer, pair_of(layer)); }
+
+std::vector<double> addend_factors_of(const Layer& layer) { return combined(layer, addend_pair_of(layer)); }
+
+std::array<const ir::Value*, 3> pair_of(const Layer& layer) {
+  return {layer.inputs[0], layer.row ? layer.row : layer.inputs[1], layer.node().output()};
 }
 
-std::vector<double> addend_factors_of(const Layer& layer) {
-  return combined(layer, *layer.node().output(), *layer.addend(), *layer.epilogue.sum);
+std::array<const ir::Value*, 3> addend_pair_of(const Layer& layer) {
+  return {layer.node().output(), layer.addend(), layer.epilogue.sum};
 }
 
 SoftmaxTable softmax_table_of(const Layer& layer) {

@@ -1,6 +1,7 @@
 // The factors between scales by which a layer's integers become those of its result.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,10 @@ std::vector<double> product_factors_of(const Layer& layer);
 std::vector<double> pair_factors_of(const Layer& layer);
 /// Of a product's result, its addend and their sum.
 std::vector<double> addend_factors_of(const Layer& layer);
+
+/// The values whose scales those factors lead between: two operands and the result.
+std::array<const ir::Value*, 3> pair_of(const Layer& layer);
+std::array<const ir::Value*, 3> addend_pair_of(const Layer& layer);
 
 /// What a softmax of two scales reads, and a normalization by constants; none where some factor has no form.
 SoftmaxTable softmax_table_of(const Layer& layer);

@@ -80,6 +80,12 @@ std::string why_other_scale(const ir::Node& node) {
   return {};
 }
 
+std::string why_other_bytes(const ir::Node& node) {
+  const ops::Type& x = node.input(0)->type();
+  if (x.dtype == node.output()->dtype() && x.quant) return {};
+  return text(ir::describe(node), ": the NPU takes quantized bytes for others; got ", ops::to_string(x), ".");
+}
+
 std::string why_no_engine(const ir::Node& node) {
   const ops::Type& type = node.output()->type();
   if (type.dtype == DType::f32 || type.dtype == DType::f16 || (type.dtype == DType::i8 && type.quant)) return {};
@@ -298,7 +304,7 @@ int64_t Layer::cycles(const npu::Spec& spec, int64_t rows) const {
 
 Rounding Layer::rounding(const npu::Spec& spec) const {
   const auto stated = node().attrs().find(ops::kQuantRounding);
-  if (stated == node().attrs().end()) return spec.numerics.roundings.front();
+  if (stated == node().attrs().end()) return spec.numerics.unstated();
   return rounding_named(std::get<std::string>(stated->second)).value();
 }
 
@@ -389,7 +395,8 @@ std::string describe(Layer& layer, std::span<const ir::Node* const> chain, const
       why = describe_rows(layer);
       break;
     default:
-      why = why_other_scale(node);
+      // Bytes are handed on, whatever they stand for.
+      why = node.op().has(ops::Trait::conversion) ? why_other_bytes(node) : why_other_scale(node);
       layer.inputs.assign(node.inputs().begin(), node.inputs().end());
       if (layer.form == Form::slice && node.integer("step") != Dim(1))
         return text(ir::describe(node), ": the NPU slices with step 1; got ", node.integer("step"), ".");

@@ -1,5 +1,6 @@
 // An NPU described by a data sheet: support from the sheet, times from its own code's clock, command streams as code.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -15,6 +16,7 @@
 #include "hetnn/npu/access.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/timing.h"
+#include "hetnn/ops/integers.h"
 #include "hetnn/target/op_limits.h"
 
 namespace hetnn::backends {
@@ -72,6 +74,8 @@ class NpuBackend final : public Backend {
     const auto scales = [&] {
       const ops::Primitive computed = node.op().primitive;
       if (computed == ops::Primitive::softmax || computed == ops::Primitive::normalize) return false;
+      const bool to_even = ops::stated_rounding(node.call()) == Rounding::half_even_fp32;
+      if (computed == ops::Primitive::mean_pool && to_even) return true;
       return node.inputs().size() > 1 || node.input(0)->type().quant != node.output()->type().quant;
     };
     if (stated != node.attrs().end() && scales()) {
@@ -99,6 +103,36 @@ class NpuBackend final : public Backend {
       out.reasons.push_back({text(node.op().name, "_form"), to_string(node.output()->shape()),
                              "a form the instructions have", why.substr(0, why.find('\n'))});
     return out;
+  }
+
+  std::string deviation(const ir::Node& node) const override {
+    using ops::Primitive;
+    const ops::Type& type = node.output()->type();
+    if (type.dtype != DType::i8 || !type.quant || ops::stated_rounding(node.call())) return {};
+    const Primitive computed = node.op().primitive;
+    if (computed == Primitive::softmax || computed == Primitive::normalize)
+      return "computes its rows in integers: one in some ten thousand may be a step from the reals";
+    const Rounding own = spec_.numerics.unstated();
+    if (own == Rounding::half_even_fp32) return {};
+    constexpr std::string_view kHalfway = "integers halfway between two, or nearly, may be a step apart";
+    const std::string_view called =
+        std::ranges::find(kRoundings, own, [](const auto& row) { return row.first; })->second;
+    const std::string otherwise = text("rounds by ", called, ", not to even in f32 as its types mean it: ");
+    switch (computed) {
+      case Primitive::convolution:
+      case Primitive::product:
+        if (own == Rounding::single_rounding) return text(otherwise, kHalfway);
+        return text(otherwise, "up to ", share_rounded_twice(node) * 100, " % of its integers may be a step apart");
+      case Primitive::add:
+      case Primitive::subtract:
+      case Primitive::multiply:
+      case Primitive::maximum:
+      case Primitive::minimum:
+      case Primitive::mean_pool:
+        return text(otherwise, kHalfway);
+      default:
+        return {};
+    }
   }
 
   bool gives(DType dtype) const override {
@@ -217,6 +251,16 @@ class NpuBackend final : public Backend {
   }
 
  private:
+  // What a first rounding may bring over a half: a unit before the shift to the right.
+  static double share_rounded_twice(const ir::Node& node) {
+    const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant;
+    double most = 0;
+    for (const double scale : w.scales) most = std::max(most, scale);
+    int exponent = 0;
+    std::frexp(x.scale() * most / node.output()->type().quant->scale(), &exponent);
+    return std::ldexp(1, std::min(exponent, 0));
+  }
+
   static program::Code as_bytes(const npu::Code& code) {
     return program::Code::of_text("npu", npu::kCodeVersion, npu::write_code(code));
   }

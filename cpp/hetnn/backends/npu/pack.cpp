@@ -2,6 +2,7 @@
 #include "hetnn/backends/npu/pack.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -120,9 +121,24 @@ int64_t Packer::product_factors(const Layer& layer) {
   return factors(layer, product_factors_of(layer), scales_steps(layer));
 }
 
-int64_t Packer::pair_factors(const Layer& layer) { return factors(layer, pair_factors_of(layer)); }
+// In f32 the engine computes on the reals themselves.
+int64_t Packer::pair_factors(const Layer& layer) {
+  if (layer.rounding(spec_) == Rounding::half_even_fp32) return scales(pair_of(layer));
+  return factors(layer, pair_factors_of(layer));
+}
 
-int64_t Packer::addend_factors(const Layer& layer) { return factors(layer, addend_factors_of(layer)); }
+int64_t Packer::addend_factors(const Layer& layer) {
+  if (layer.rounding(spec_) == Rounding::half_even_fp32) return scales(addend_pair_of(layer));
+  return factors(layer, addend_factors_of(layer));
+}
+
+int64_t Packer::scales(std::span<const ir::Value* const> values) {
+  std::vector<int32_t> words;
+  for (const ir::Value* value : values)
+    words.insert(words.end(), {std::bit_cast<int32_t>(static_cast<float>(value->type().quant->scale())), 0});
+  const auto count = static_cast<int64_t>(words.size());
+  return keep(Tensor::of<int32_t>({count}, words));
+}
 
 int64_t Packer::rows(const Layer& layer) {
   if (!keep_) return 0;

@@ -27,7 +27,7 @@ class Packer {
   /// In the type of the sums: f32 for f16, for i8 integers of the sums' own scale, one for each filter.
   int64_t bias(const Layer& layer);
   /// Factors between scales, multiplier and shift each: of a product's accumulators, one for each filter or column; of
-  /// a pair's operands and result.
+  /// a pair's operands and result, which for half_even_fp32 are their scales.
   int64_t product_factors(const Layer& layer);
   int64_t pair_factors(const Layer& layer);
   /// Of a product's result, its addend and their sum.
@@ -40,6 +40,7 @@ class Packer {
   int64_t keep(const Tensor& tensor) { return keep_ ? keep_(tensor) : 0; }
   // `of_steps`: of values of 16 bits at most.
   int64_t factors(const Layer& layer, std::span<const double> reals, bool of_steps = false);
+  int64_t scales(std::span<const ir::Value* const> values);
 
   const npu::Spec& spec_;
   const KeepConstant keep_;

@@ -210,7 +210,7 @@ std::unique_ptr<Kernel> make_quantize(const KernelCall& call) {
   const double scale = call.params.real("scale");
   const int64_t zero = call.params.integer("zero_point", 0);
   return visit_narrow(to, [&]<typename T>(T) -> std::unique_ptr<Kernel> {
-    if (call.params.has("q_rounding"))
+    if (call.params.text("q_rounding", "half_even_fp32") != "half_even_fp32")
       return make<float, T>(call, "quantize", [scale, zero](float x) { return integer_of<T, true>(x, scale, zero); });
     if constexpr (std::is_same_v<T, int8_t>) {
       return make_by_rows<float, T>(

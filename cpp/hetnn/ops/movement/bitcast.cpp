@@ -34,6 +34,7 @@ OpDef define_bitcast() {
           .inputs = {{"x", "any shape"}},
           .attrs = {{"to", AttrKind::dtype, std::nullopt, "the element type of y"}},
           .traits = Trait::conversion | Trait::integral,
+          .primitive = Primitive::rearrange,
           .onnx = {{"BitCast", 26, "x to"}},
           .infer = infer,
           .meaning = meaning,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hetnn/passes/canonical/integers_of.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/integer_layers.h"
 #include "hetnn/passes/tables.h"
@@ -12,7 +13,6 @@
 namespace hetnn::passes::canonical {
 namespace {
 
-const ops::Quant* quant_of(const ir::Value& value) { return value.type().quant ? &*value.type().quant : nullptr; }
 const ops::Quant& result_of(const Match& m) { return *quant_of(*m.root()->output()); }
 
 // The layer whose result is quantized and that nobody else reads; null where there is none.
@@ -20,13 +20,6 @@ ir::Node* layer_of(const Match& m) {
   const ir::Value& y = *m.value("y");
   ir::Node* layer = y.type().quant ? nullptr : y.producer();
   return layer && layer->outputs().size() == 1 && y.uses().size() == 1 ? layer : nullptr;
-}
-
-// The integers that a value is the reals of; null where it is something else.
-ir::Value* integers_of(const ir::Value* value) {
-  const ir::Node* producer = value ? value->producer() : nullptr;
-  const bool stands = producer && producer->op().name == "dequantize";
-  return stands ? producer->input(0) : nullptr;
 }
 
 // The largest integers of a bias leave room for the sums.
@@ -535,8 +528,8 @@ const RuleSet& quantized() {
       "quantized",
       "Conversions around layers become the types of their values.",
       {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
-       linear_with_bias(), never_nan(), there_and_back(), moved_first(), bounded(), moved(), mean(), layer(),
-       function_before_movement(), composed(), transposed_layer()}};
+       linear_with_bias(), never_nan(), there_and_back(), moved_first(), bounded(), moved(), mean(),
+       bilinear_of_integers(), layer(), function_before_movement(), composed(), transposed_layer()}};
   return set;
 }
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.resampling import along
+from hetnn.importers.tflite.fixed_point import Array
+from hetnn.importers.tflite.integers import quant_only
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, at_one_scale, rule, static
 from hetnn.importers.tflite.rules.integer_nodes import on
@@ -43,7 +45,8 @@ def _bilinear(call: Call) -> Any:
         whole = call.create("floor", [on(call, "add", _in_order(call, reals, goal), 0.5)])
         return call.placed(nodes.result_of(call, on(call, "add", whole, -128.0 - call.q()["q_zero"])), True)
     if call.typed:
-        return call.placed(_of_integers(call, x, goal), True)
+        found = _by_whole_weights(call, x, goal)
+        return call.placed(_of_integers(call, x, goal) if found is None else found, True)
     return call.placed(_of_reals(call, x, goal), True)
 
 
@@ -88,6 +91,56 @@ def _of_reals(call: Call, x: Any, goal: list[int]) -> Any:
     if centred or (corners and min(goal) > 1):
         return call.create("upsample_bilinear2d", [x], size=goal, align_corners=corners)
     return _resized(call, x, goal, _shares)
+
+
+def _by_whole_weights(call: Call, x: Any, goal: list[int]) -> Any:
+    """Where sides grow by powers of 2 a transposed convolution of every channel, whose weights are bytes; else None.
+
+    Twice the weights, so that rounding twice rounds once: the first has nothing to round. The integers stand for
+    themselves less no zero point, because LiteRT's halves lie away from the integer 0.
+    """
+    size, centred = static(x.shape[2:], "resizing"), bool(call.option("HalfPixelCenters"))
+    factors = [wanted // own for own, wanted in zip(size, goal, strict=True)]
+    grows = all(own * factor == wanted for own, factor, wanted in zip(size, factors, goal, strict=True))
+    if call.option("AlignCorners") or call.tensor(0).dtype != "i8" or not grows or max(factors) == 1:
+        return None
+    if any(factor & (factor - 1) for factor in factors):
+        return None
+    # Shares of a pixel in what it becomes and in its neighbours, as whole numbers of this sum.
+    sums = [1 if factor == 1 else factor * (2 if centred else 1) for factor in factors]
+    sides = [_growing_shares(factor, whole, centred) for factor, whole in zip(factors, sums, strict=True)]
+    weights = 2 * np.outer(*sides)
+    if weights.max() > np.iinfo(np.int8).max:
+        return None
+    (channels,) = static(x.shape[1:2], "channels")
+    kernel = np.broadcast_to(weights.astype(np.int8), (channels, 1, *weights.shape))
+    own = {key: value for key, value in call.q().items() if key != "q_rounding"}
+    plain = {**call.q(), "q_zero": 0}
+    y = call.create("bitcast", [x], to="i8", **quant_only(plain))
+    padding = [0, 0]
+    for k, (factor, many) in enumerate(zip(factors, size, strict=True)):
+        if factor == 1:
+            continue
+        first, last = (call.create("slice", [y], axis=2 + k, start=at, end=at + 1, inside=True) for at in (0, many - 1))
+        y = call.create("concat", [*([first] if centred else []), y, last], axis=2 + k, **plain)
+        padding[k] = factor * 3 // 2 if centred else factor - 1
+    scale = {"q_scale": [1 / (2.0 * sums[0] * sums[1])], "q_zero": 0}
+    filters = call.typed_constant(np.ascontiguousarray(kernel), scale)
+    y = call.create("conv_transpose2d", [y, filters], stride=factors, padding=padding, groups=channels, **plain)
+    for k, wanted in enumerate(goal):
+        if static(y.shape[2 + k : 3 + k], "resizing") != [wanted]:
+            y = call.create("slice", [y], axis=2 + k, start=0, end=wanted, inside=True)
+    return call.create("bitcast", [y], to="i8", **quant_only(own))
+
+
+def _growing_shares(factor: int, whole: int, centred: bool) -> Array:
+    """What a pixel gives, of so much, to those before and behind its own `factor` pixels and to these."""
+    if factor == 1:
+        return np.ones(1, np.int64)
+    if not centred:
+        return np.minimum(np.arange(1, 2 * factor), np.arange(1, 2 * factor)[::-1])
+    rising = np.arange(1, whole, 2)
+    return np.concatenate([rising, rising[::-1]])
 
 
 def _of_integers(call: Call, x: Any, goal: list[int]) -> Any:

@@ -117,6 +117,7 @@ Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads,
       output_count_(loaded_->program.outputs.size()),
       own_(program()),
       bound_(loaded_->phases.size()),
+      away_(loaded_->phases.size()),
       pool_(std::make_unique<ContextPool>()) {}
 
 Executable::~Executable() = default;
@@ -289,8 +290,10 @@ std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_
   return out;
 }
 
-std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings, Executable* around) {
-  auto& ready = bound_[phase];
+std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bindings& bindings, Executable* around,
+                                                        Fallback fallback) {
+  const bool away = fallback == Fallback::always;
+  auto& ready = (away ? away_ : bound_)[phase];
   auto find = [&]() -> std::shared_ptr<const BoundPhase> {
     for (auto at = ready.begin(); at != ready.end(); ++at) {
       if ((*at)->bindings != bindings) continue;
@@ -305,8 +308,9 @@ std::shared_ptr<const BoundPhase> Executable::bound_for(size_t phase, const Bind
     if (auto found = find()) return found;
     loaded = loaded_;
   }
-  std::shared_ptr<const BoundPhase> bound = bind(loaded, phase, bindings, threads_);
-  if (!missing_code(*bound).empty()) {
+  std::shared_ptr<const BoundPhase> bound =
+      bind(loaded, phase, bindings, threads_, away ? Fallback::always : Fallback::never);
+  if (!away && !missing_code(*bound).empty()) {
     Executable& outermost = around ? *around : *this;
     std::string refused;
     if (auto grown = outermost.specialized(body_, phase, bindings, refused)) {
@@ -400,17 +404,29 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
     throw InvalidModel("the session has the states of another executable. Take one from this executable's session().");
   Session& session = options.session ? *options.session : own_;
   Executable* const around = options.around ? options.around : this;
-  const auto later = [&](size_t phase, const Bindings& known) { return bound_for(phase, known, around); };
-  if (session.states_.empty()) {
-    context->run(inputs, outputs, {}, options, *around, later);
-  } else {
+  const bool stateful = !session.states_.empty();
+  if (stateful) {
     if (options.may_wait) options.may_wait();
     session.admissions_.enter(options.stop);
-    const Admission one_run(&session.admissions_);
-    context->run(inputs, outputs, session.states_, options, *around, later);
-    for (StateMemory& state : session.states_) std::swap(state.now, state.next);
   }
-  pool_->give_back(std::move(context));
+  const Admission one_run(stateful ? &session.admissions_ : nullptr);
+  const auto run_in = [&](Context& place, Fallback fallback) {
+    const auto later = [&](size_t phase, const Bindings& known) { return bound_for(phase, known, around, fallback); };
+    place.run(inputs, outputs, session.states_, options, *around, later);
+  };
+  try {
+    run_in(*context, Fallback::where_needed);
+    pool_->give_back(std::move(context));
+  } catch (const Unavailable&) {
+    if (options.stop) options.stop->check();  // then it was the caller's own deadline
+    const auto loaded = this->loaded();
+    if (std::ranges::none_of(loaded->fallbacks, [](const auto& fallback) { return fallback != nullptr; })) throw;
+    context.reset();
+    // Nothing was changed by what failed: states are kept apart until a run has ended.
+    Context away(bound_for(0, bindings_of(inputs), around, Fallback::always));
+    run_in(away, Fallback::always);
+  }
+  for (StateMemory& state : session.states_) std::swap(state.now, state.next);
 }
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {

@@ -85,7 +85,8 @@ class HETNN_EXPORT Executable {
   /// start where the inputs give it, else during the run and on any thread. InvalidModel naming the input, what was
   /// found and what is expected: count, element type, rank, a dimension, a symbol out of its range or with two values.
   /// An accelerator without code for these shapes, where nothing can make it or it cannot run them, gives way to the
-  /// fallback that the file has for it; Unsupported where it has none. The same bits whatever the options are.
+  /// fallback that the file has for it; Unsupported where it has none. So does one that is gone: the run then begins
+  /// anew, and ends with the device's Unavailable where it has none. The same bits whatever the options are.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, const RunOptions& options = {});
   /// Runs on tensors and returns the outputs, with their shapes.
   std::vector<Tensor> run(std::span<const Tensor> inputs, const RunOptions& options = {});
@@ -110,7 +111,8 @@ class HETNN_EXPORT Executable {
   /// The symbols' values from the inputs' shapes.
   Bindings bindings_of(std::span<const ops::View> inputs) const;
   /// `around` null: this executable tells its notices itself.
-  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings, Executable* around = nullptr);
+  std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings, Executable* around = nullptr,
+                                              Fallback fallback = Fallback::where_needed);
   std::shared_ptr<const BoundPhase> fallen_back(const BoundPhase& incomplete, const Executable& teller,
                                                 const std::string& refused) const;
   std::shared_ptr<const LoadedProgram> specialized(int32_t body, size_t phase, const Bindings& bindings,
@@ -130,6 +132,7 @@ class HETNN_EXPORT Executable {
   const size_t output_count_;
   Session own_;                                                      // of runs without one
   std::vector<std::list<std::shared_ptr<const BoundPhase>>> bound_;  // of every phase, most recently used first
+  std::vector<std::list<std::shared_ptr<const BoundPhase>>> away_;   // likewise, with every fallback that there is
   std::unique_ptr<ContextPool> pool_;
   std::shared_ptr<const Specializer> specializer_;
   std::shared_ptr<const Notice> notice_;

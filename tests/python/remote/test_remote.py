@@ -323,6 +323,31 @@ def started(token_file: Path, *more: str) -> tuple[subprocess.Popen[str], int]:
     return process, int(line["port"])
 
 
+def test_the_cpu_computes_while_a_device_is_gone(saved: Any, tmp_path: Path, token_file: Path) -> None:
+    first = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()).eval()
+    x = torch.randn(1, 3, 16, 16)
+    exported = torch.export.export(first, (x,))
+    hetnn.compile(exported, "cpu+relu-only", strategy="take-all", fallback="cpu").save(tmp_path / "both.hetnn")
+    server = serving()
+    exe = loaded(tmp_path / "both.hetnn", server.port, token_file, timeout_s=2)
+    expected = first(x).detach()
+    for _ in range(ROUNDS):
+        assert torch.allclose(exe(x), expected, atol=1e-5)
+        assert [row["fallback"] for row in exe.last_times] == [False]
+        server.end()
+        for _ in range(2):
+            assert torch.allclose(exe(x), expected, atol=1e-5)
+            assert [row["fallback"] for row in exe.last_times] == [True]
+        server = serving(server.port)
+    assert torch.allclose(exe(x), expected, atol=1e-5)
+    assert [row["fallback"] for row in exe.last_times] == [False]
+    server.end()
+    with pytest.raises(Unavailable, match="deadline"):
+        exe.run_async([x], timeout_s=0).result(10)
+    with pytest.raises(InvalidModel, match="fallback is 'relu-only'; only the general processor, 'cpu'"):
+        hetnn.compile(exported, "cpu+relu-only", fallback="relu-only")
+
+
 def test_the_command_in_a_process_of_its_own(saved: Any, token_file: Path) -> None:
     path, x, expected = saved
     process, port = started(token_file)

@@ -10,7 +10,8 @@ namespace hetnn::pipeline {
 
 namespace {
 
-// What the general processor computes where an accelerator has no code for some sizes and nothing can make it.
+// What the general processor computes where an accelerator has no code for some sizes and nothing can make it, and
+// where it is gone.
 program::Code fallback_of(Draft& draft, const plan::Subgraph& subgraph) {
   const backends::Backend& general = *draft.backends.front();
   ir::Graph alone = plan::extract(draft.graph, subgraph);
@@ -25,6 +26,11 @@ program::Code fallback_of(Draft& draft, const plan::Subgraph& subgraph) {
 }  // namespace
 
 void lower(Draft& draft) {
+  const std::string& general = draft.backends.front()->name();
+  if (draft.options.fallback && *draft.options.fallback != general) {
+    throw InvalidModel(text("fallback is '", *draft.options.fallback, "'; only the general processor, '", general,
+                            "', can take every node. Name it, or leave fallback out."));
+  }
   program::Program& program = draft.assembler.program();
   const std::vector<plan::Subgraph> subgraphs = plan::subgraphs_of(draft.graph);
   const bool dynamic = !ir::free_symbols(draft.graph).empty();
@@ -35,7 +41,9 @@ void lower(Draft& draft) {
         draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, draft.lowering);
     made.name = draft.subgraphs[k].name;
     made.device = subgraph.device;
-    if (dynamic && draft.backend(subgraph.device).has_variants()) made.fallback = fallback_of(draft, subgraph);
+    const bool may_lack_code = dynamic && draft.backend(subgraph.device).has_variants();
+    const bool may_be_gone = draft.options.fallback && subgraph.device != draft.backends.front()->name();
+    if (may_lack_code || may_be_gone) made.fallback = fallback_of(draft, subgraph);
     for (const ir::Node* node : subgraph.nodes) {
       for (std::string& symbol : ops::defined_symbols(node->call())) made.defines.push_back(std::move(symbol));
     }

@@ -689,6 +689,8 @@ class CompileOptions(TypedDict, total=False):
     'nodes whose results may not leave a device, where they then run beside all that read them, or not at all: {"add1": "npu"}, or rows as for pin, without hard'
     strict: str | None
     "a device on which every node must run; else Unsupported lists those that do not, and why"
+    fallback: str | None
+    "the general processor, cpu: it computes what a device that is gone (Unavailable) would have, and the file has code for both"
     rewrite: Literal["auto", "always", "off"]
     "nodes that an accelerator lacks are rewritten: where the plan gets cheaper, always, or never"
     disabled_rules: Iterable[str] | None

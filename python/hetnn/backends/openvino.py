@@ -1,0 +1,122 @@
+"""OpenVINO as a compiler: `cpu+openvino-cpu`, `-gpu`, `-npu`. Needs `hetnn[openvino]`, and `hetnn[onnx]` to compile."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.errors import Unavailable
+from hetnn.machine import default_threads
+
+if TYPE_CHECKING:
+    from hetnn import _core
+
+# OpenVINO computes in narrower types than the model's where the processor has them, unless it is told not to.
+_CONFIG = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+_MEASURED_RUNS = 20
+
+
+class OpenVino(Backend):
+    """A device of OpenVINO. The spec: `variant`, its name there in small letters (cpu where it is absent), and
+    `config`, properties of OpenVINO's to compile with, as {"INFERENCE_PRECISION_HINT": "bf16"}."""
+
+    def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+        super().__init__(name, spec)
+        try:
+            import openvino
+        except ModuleNotFoundError as error:
+            raise Unavailable(f"device '{name}' needs OpenVINO. Run pip install 'hetnn[openvino]'.") from error
+        self._openvino = openvino
+        self._core = openvino.Core()
+        self._device = str(self.spec.get("variant", "cpu")).upper()
+        there = self._core.available_devices
+        if self._device not in there and self._device not in {device.split(".")[0] for device in there}:
+            raise Unavailable(
+                f"device '{name}': OpenVINO finds no {self._device} on this machine; it finds {', '.join(there)}."
+            )
+
+    @property
+    def version(self) -> str:
+        """OpenVINO's own."""
+        return str(self._openvino.__version__)
+
+    def supports(self, node: _core.Graph) -> Iterable[Reason | str]:
+        """What ONNX has no form for, and what OpenVINO itself says that the device does not run."""
+        from hetnn.exporters.onnx import refusal
+
+        why = refusal(node)
+        if why is not None:
+            return [Reason("no_onnx_form", node.nodes()[-1]["op"], "an operator of ONNX", why)]
+        try:
+            model = self._read(node)
+            taken = self._core.query_model(model, self._device, self._config)
+        except RuntimeError as error:
+            return [Reason("openvino_refuses", node.nodes()[-1]["op"], "a model it reads", _first_line(error))]
+        left = sorted({op.get_type_name() for op in model.get_ops() if op.get_friendly_name() not in taken} - _EDGES)
+        if left:
+            found = ", ".join(left)
+            sentence = f"OpenVINO runs no {found} on {self._device}"
+            return [Reason("openvino_lacks", found, "operations of the device", sentence)]
+        return []
+
+    def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
+        """What OpenVINO's own counters say of a graph that is run on zeros; None where sizes are open."""
+        shapes = [shape for _, _, shape in graph.inputs]
+        if any(not isinstance(size, int) for shape in shapes for size in shape):
+            return None
+        compiled = self._core.compile_model(self._read(graph), self._device, {**self._config, "PERF_COUNT": True})
+        request = compiled.create_infer_request()
+        for _ in range(_MEASURED_RUNS):
+            request.infer()
+        times: dict[str, float] = {}
+        for row in request.get_profiling_info():
+            times[row.node_name] = times.get(row.node_name, 0.0) + row.real_time.total_seconds() * 1e6
+        # What OpenVINO fuses into another has no row, and costs nothing by itself.
+        return {node["name"]: times.get(node["name"], 0.0) for node in graph.nodes()}
+
+    def compile(self, graph: _core.Graph) -> bytes:
+        """A blob of OpenVINO's own, which the device imports."""
+        blob = io.BytesIO()
+        self._core.compile_model(self._read(graph), self._device, self._config).export_model(blob)
+        return blob.getvalue()
+
+    def open(self, code: bytes, inputs: Sequence[Port], outputs: Sequence[Port]) -> Run:
+        """A request of the imported blob."""
+        try:
+            compiled = self._core.import_model(io.BytesIO(code), self._device, self._config)
+        except RuntimeError as error:
+            raise Unavailable(
+                f"device '{self.name}': OpenVINO does not import the code: {_first_line(error)}. Compile the model "
+                "again on this machine."
+            ) from error
+        request = compiled.create_infer_request()
+
+        def run(arrays: list[Any]) -> Sequence[Any]:
+            results = request.infer(dict(enumerate(arrays)), share_inputs=True, share_outputs=True)
+            return [np.asarray(results[k]) for k in range(len(outputs))]
+
+        return run
+
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        threads = {"INFERENCE_NUM_THREADS": default_threads()} if self._device == "CPU" else {}
+        return {**_CONFIG, **threads, **self.spec.get("config", {})}
+
+    def _read(self, graph: _core.Graph) -> Any:
+        from hetnn.exporters.onnx import export
+
+        return self._core.read_model(export(graph).SerializeToString(), b"")
+
+
+# What every model has at its edges, whatever the device.
+_EDGES = {"Parameter", "Result", "Constant"}
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

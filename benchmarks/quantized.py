@@ -80,7 +80,8 @@ def instructions() -> str:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
     except OSError:
         return "unknown"
-    return next((name for name in ("avx512_vnni", "avx_vnni", "avx2", "asimddp") if name in flags), "none of their own")
+    known = ("amx_int8", "avx512_vnni", "avx_vnni", "avx2", "asimddp")
+    return next((name for name in known if name in flags), "none of their own")
 
 
 def runtime(path: Path, threads: int) -> Any:

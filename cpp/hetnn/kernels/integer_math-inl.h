@@ -83,8 +83,8 @@ HWY_INLINE void StoreSome(hn::Vec<D8> v, int8_t* p, int64_t n) {
 }
 
 // The same of four vectors at once, by packing with saturation: their integers in the order of lanes of 16 bytes. Not
-// bounded, the reals must lie below 2^31.
-template <bool kBounded>
+// bounded, the reals must lie below 2^31; without clamps, the bounds are those of bytes.
+template <bool kBounded, bool kClamps = true>
 class ToBytes {
  public:
   HWY_INLINE ToBytes(int32_t low, int32_t high, int32_t zero)
@@ -96,7 +96,7 @@ class ToBytes {
     const auto left = hn::ReorderDemote2To(D16(), Nearest(a), Nearest(b)),
                right = hn::ReorderDemote2To(D16(), Nearest(c), Nearest(d));
     const auto bytes = Packed(hn::SaturatedAdd(left, zero_), hn::SaturatedAdd(right, zero_));
-    return hn::Min(high_, hn::Max(low_, bytes));
+    return kClamps ? hn::Min(high_, hn::Max(low_, bytes)) : bytes;
   }
 
  private:

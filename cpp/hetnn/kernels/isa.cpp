@@ -7,6 +7,12 @@
 #include <string_view>
 #include <utility>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/simd_targets.h"
 // After simd_targets.h, which it reads.
@@ -20,7 +26,8 @@ std::vector<int64_t> available() {
   std::vector<int64_t> out;
 #if defined(__x86_64__)
 #if defined(__clang__)
-  const bool f16c = true;  // older releases have no name for it; no processor has AVX2 without it
+  const bool f16c = true;  // older releases have no name for it; no processor
+                           // has AVX2 without it
 #else
   const bool f16c = __builtin_cpu_supports("f16c");
 #endif
@@ -37,32 +44,67 @@ std::vector<int64_t> available() {
   return out;
 }
 
+// AVX-512 and tiles. No target of Highway's; they are smaller the better, too.
+constexpr int64_t kAmx = 1;
+static_assert((HWY_TARGETS & kAmx) == 0);
+constexpr const char* kAmxName = "AMX";
+
+bool grants_amx() {
+#if defined(__x86_64__) && defined(__linux__)
+  if (available().front() != HWY_AVX3 || !__builtin_cpu_supports("avx512vnni")) return false;
+  constexpr unsigned kTiles = 1U << 24, kOfBytes = 1U << 25;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kOfBytes) == 0) return false;
+  // Linux keeps their state for a process that has asked: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+  return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+  static const bool granted = grants_amx();
+  return granted;
+}
+
 std::atomic<int64_t> restricted{0};
 
 constexpr std::pair<std::string_view, int64_t> kNames[] = {
-    {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"neon", HWY_NEON}, {"baseline", HWY_STATIC_TARGET}};
+    {"amx", kAmx}, {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"neon", HWY_NEON}, {"baseline", HWY_STATIC_TARGET}};
 
-int64_t wanted_isa() {
-  const std::vector<int64_t> here = available();
+// kAmx: the best.
+int64_t wanted_level() {
   const char* said = std::getenv("HETNN_TARGET");
-  if (!said || !*said) return here.front();
+  if (!said || !*said) return kAmx;
+  std::vector<int64_t> here = available();
+  if (has_amx()) here.push_back(kAmx);
   std::string known;
   for (const auto& [name, target] : kNames) {
     if (std::ranges::find(here, target) == here.end()) continue;
     if (name == said) return target;
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
-  throw InvalidModel(text("the environment's HETNN_TARGET says which instructions to use; this machine has ", known,
-                          ", got '", said, "'. Set one of them, or unset it for the best."));
+  throw InvalidModel(
+      text("the environment's HETNN_TARGET says which "
+           "instructions to use; this machine has ",
+           known, ", got '", said, "'. Set one of them, or unset it for the best."));
+}
+
+int64_t chosen_level() {
+  static const int64_t best = wanted_level();
+  const int64_t only = restricted.load(std::memory_order_relaxed);
+  return only ? only : best;
 }
 
 }  // namespace
 
 int64_t chosen_isa() {
-  static const int64_t best = wanted_isa();
-  const int64_t only = restricted.load(std::memory_order_relaxed);
-  return only ? only : best;
+  static const int64_t widest = available().front();
+  const int64_t level = chosen_level();
+  return level == kAmx ? widest : level;
 }
+
+bool uses_amx() { return chosen_level() == kAmx && has_amx(); }
 
 int64_t chosen_integer_isa() {
   const int64_t isa = chosen_isa();
@@ -90,6 +132,7 @@ bool has_avx512_vbmi() {
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
+  if (has_amx()) names.emplace_back(kAmxName);
   for (const int64_t target : available()) names.emplace_back(hwy::TargetName(target));
   return names;
 }
@@ -97,13 +140,16 @@ std::vector<std::string> available_isas() {
 void restrict_isa(const std::string& name) {
   restricted = 0;
   if (name.empty()) return;
+  std::vector<int64_t> levels = available();
+  if (has_amx()) levels.insert(levels.begin(), kAmx);
   std::string known;
-  for (const int64_t target : available()) {
-    if (name == hwy::TargetName(target)) {
-      restricted = target;
+  for (const int64_t level : levels) {
+    const char* const its_name = level == kAmx ? kAmxName : hwy::TargetName(level);
+    if (name == its_name) {
+      restricted = level;
       return;
     }
-    known.append(known.empty() ? "" : ", ").append(hwy::TargetName(target));
+    known.append(known.empty() ? "" : ", ").append(its_name);
   }
   throw Unsupported(
       text("instruction set '", name, "' is not available; this machine has ", known, ". Choose one of them."));

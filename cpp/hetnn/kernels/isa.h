@@ -7,7 +7,7 @@
 
 namespace hetnn::kernels {
 
-/// Names from the best down, as "AVX3" (AVX-512), "AVX2", "NEON", "EMU128".
+/// Names from the best down, as "AMX", "AVX3" (AVX-512), "AVX2", "NEON", "EMU128".
 std::vector<std::string> available_isas();
 
 /// Kernels made from now on use that instruction set; "" goes back to the best. For tests and comparisons, not while
@@ -15,8 +15,13 @@ std::vector<std::string> available_isas();
 void restrict_isa(const std::string& name);
 
 /// The instruction set in use, as Highway numbers its targets: the best, or no better than the environment's
-/// HETNN_TARGET says ("avx512", "avx2", "neon", "baseline"). Throws InvalidModel where it says something else.
+/// HETNN_TARGET says ("amx", "avx512", "avx2", "neon", "baseline"); of AMX, the AVX-512 that comes with it. Throws
+/// InvalidModel where it says something else.
 int64_t chosen_isa();
+
+/// Whether products of integers use tiles (AMX): the processor has them, nothing narrower is in use, and the system,
+/// which is asked once, grants this process their state.
+bool uses_amx();
 
 /// The one that products of integers use: AVX-512 where it multiplies bytes (VNNI), else AVX2.
 int64_t chosen_integer_isa();

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 GRAPH = "graph @g {stage = imported} (%x: f32[4]) -> (%y) {\\n  %y = relu(%x) : f32[4]\\n}"
@@ -97,3 +100,38 @@ def test_unknown_instructions_are_refused() -> None:
     said = failing(HETNN_TARGET="avx1024")
     assert said.startswith("hetnn.errors.InvalidModel: the environment's HETNN_TARGET says which instructions to use")
     assert "baseline, got 'avx1024'" in said
+
+
+def test_tiles_and_vectors_give_the_same_bits_from_each_others_files(tmp_path: Path) -> None:
+    if "amx_int8" not in Path("/proc/cpuinfo").read_text(encoding="utf-8").split():
+        pytest.skip("the processor has no tiles of bytes (amx_int8)")
+    weight = np.random.default_rng(0).integers(-128, 128, (37, 70, 3, 3), dtype=np.int8).tobytes()
+    value = f'i8[37,70,3,3] "{base64.b64encode(weight).decode()}"'
+    graph = f"""graph @q {{stage = imported}} (%x: f32[1,70,9,17]) -> (%y) {{
+      %w = constant() {{value = {value}, q_scale = [0.01]}} : i8{{0.01}}[37,70,3,3]
+      %q = quantize(%x) {{q_scale = [0.03], q_zero = -4}} : i8{{0.03:-4}}[1,70,9,17]
+      %c = conv2d(%q, %w) {{padding = [1,1,1,1], q_scale = [0.5], q_zero = 3}} : i8{{0.5:3}}[1,37,9,17]
+      %y = dequantize(%c) : f32[1,37,9,17]
+    }}"""
+    (tmp_path / "graph.ir").write_text(graph, encoding="utf-8")
+    start = "import sys, hetnn, numpy as np, pathlib; folder = pathlib.Path(sys.argv[1]);"
+    compiles = start + 'hetnn.compile((folder / "graph.ir").read_text(), "cpu").save(folder / sys.argv[2])'
+    runs = (
+        start + "x = np.random.default_rng(1).standard_normal((1, 70, 9, 17), dtype=np.float32);"
+        "print(np.asarray(hetnn.load(folder / sys.argv[2], threads=2)(x)).tobytes().hex())"
+    )
+
+    def said(code: str, target: str, name: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", code, tmp_path, name],
+            env={**os.environ, "HETNN_TARGET": target},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    answers = set()
+    for maker in ("amx", "avx512"):
+        said(compiles, maker, f"{maker}.hetnn")
+        answers |= {said(runs, runner, f"{maker}.hetnn") for runner in ("amx", "avx512", "avx2")}
+    assert len(answers) == 1

@@ -20,6 +20,15 @@ struct WindowGeometry {
   bool depthwise() const { return groups > 1 && groups == channels && out_channels == channels; }
 };
 
+/// Image, row and column of an output pixel.
+struct OutputPixel {
+  int64_t n, y, x;
+};
+inline OutputPixel output_pixel(const WindowGeometry& g, int64_t number) {
+  const int64_t row = number / g.out_width, n = row < g.out_height ? 0 : row / g.out_height;
+  return {n, row - n * g.out_height, number - row * g.out_width};
+}
+
 /// Why windows of these parameters do not slide over input 0: it is no image, or a parameter is too small.
 Refusal refuse_windows(const KernelCall& call);
 

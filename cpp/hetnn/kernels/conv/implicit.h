@@ -4,13 +4,11 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/kernels/conv/geometry.h"
-#include "hetnn/kernels/conv/interleave.h"
+#include "hetnn/kernels/conv/halo.h"
 #include "hetnn/kernels/gemm/split.h"
 
 namespace hetnn::kernels {
@@ -26,15 +24,6 @@ inline PanelShape direct_shape(const WindowGeometry& g, int64_t elem_bytes = 4) 
   shape.a_bytes = g.batch * g.height * g.width * g.channels * elem_bytes;
   shape.elem_bytes = elem_bytes;
   return shape;
-}
-
-/// Image, row and column of an output pixel.
-struct OutputPixel {
-  int64_t n, y, x;
-};
-inline OutputPixel output_pixel(const WindowGeometry& g, int64_t number) {
-  const int64_t row = number / g.out_width, n = row < g.out_height ? 0 : row / g.out_height;
-  return {n, row - n * g.out_height, number - row * g.out_width};
 }
 
 /// The pixels an output's window covers, tap by tap; a row of zeros stands for what lies outside the image. Distances
@@ -57,6 +46,24 @@ class WindowRows final : public RowSource {
                         g_.columns.begin(at.x) >= 0 && g_.columns.begin(last) + g_.columns.reach() <= g_.width;
     fill_from(at, inside ? 1 : count, table, stride);
     return inside ? g_.columns.stride * pitch_ : 0;
+  }
+
+  EvenRows even_rows(int64_t /*count*/) const override {
+    if (!are_whole(g_)) return {};
+    return {.base = x_,
+            .taps = tap_offsets_,
+            .step_bytes = g_.columns.stride * pitch_,
+            .line_rows = g_.out_width,
+            .line_bytes = g_.rows.stride * g_.width * pitch_,
+            .image_lines = g_.out_height,
+            .image_bytes = g_.height * g_.width * pitch_};
+  }
+
+  /// Whether all windows lie inside the image.
+  static bool are_whole(const WindowGeometry& g) {
+    return g.rows.before == 0 && g.columns.before == 0 &&
+           (g.out_height - 1) * g.rows.stride + g.rows.reach() <= g.height &&
+           (g.out_width - 1) * g.columns.stride + g.columns.reach() <= g.width;
   }
 
  private:
@@ -122,38 +129,65 @@ class WindowTaps {
   AlignedBuffer zeros_;
 };
 
-/// Of any window: its pixels are read where they lie.
+/// Of any window: its pixels are read where they lie, or, where the product reads none but evenly spaced rows, in a
+/// copy with a border.
 template <typename Product>
 class DirectConv final : public Kernel {
   using Element = typename Product::Element;
 
  public:
   DirectConv(const KernelCall& call, const WindowGeometry& g)
-      : product_(direct_shape(g, sizeof(Element)), call),
-        windows_(g, call.inputs[0].pitch_elems, product_.row_zero()),
-        bias_(call.params.integer("bias", 0) != 0),
-        pointwise_(g.taps() == 1 && g.rows.stride == 1 && g.columns.stride == 1 && g.rows.before == 0 &&
+      : pointwise_(g.taps() == 1 && g.rows.stride == 1 && g.columns.stride == 1 && g.rows.before == 0 &&
                    g.columns.before == 0 && g.out_height == g.height && g.out_width == g.width),
+        copies_(must_copy(g, pointwise_)),
+        product_(shape_of(g, copies_), call),
+        windows_(g, call.inputs[0].pitch_elems, product_.row_zero()),
+        halo_(g, call.inputs[0], product_.row_zero()),
+        taps_(halo_.pixel_taps()),
+        bias_(call.params.integer("bias", 0) != 0),
         out_pitch_(call.outputs[0].pitch_elems) {}
 
-  int64_t scratch_bytes(int threads) const override { return threads * product_.scratch_bytes_per_thread(); }
+  int64_t scratch_bytes(int threads) const override {
+    return halo_bytes() + threads * product_.scratch_bytes_per_thread();
+  }
 
   bool serial() const override { return product_.shape().is_small(); }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], out_pitch_);
-    std::byte* scratch = context.scratch + context.thread * product_.scratch_bytes_per_thread();
+    std::byte* scratch = context.scratch + halo_bytes() + context.thread * product_.scratch_bytes_per_thread();
+    if (copies_) {
+      halo_.fill(inputs[0], context.scratch, context.thread, context.threads);
+      context.barrier.arrive_and_wait();
+    }
     const DenseRows pixels(inputs[0], windows_.pitch_bytes());
     const WindowRows windows = windows_.on(inputs[0]);
-    run.source = pointwise_ ? static_cast<const RowSource*>(&pixels) : &windows;
+    const typename Halo<Element>::Rows copied(halo_, context.scratch, taps_);
+    run.source = copies_      ? static_cast<const RowSource*>(&copied)
+                 : pointwise_ ? static_cast<const RowSource*>(&pixels)
+                              : &windows;
     product_.run(run, context.thread, context.threads, scratch);
   }
 
  private:
+  static bool must_copy(const WindowGeometry& g, bool pointwise) {
+    const PanelShape shape = direct_shape(g, sizeof(Element));
+    return Product::reads_even_rows(shape) && !pointwise && (!WindowRows::are_whole(g) || shape.k % shape.step() != 0);
+  }
+  static PanelShape shape_of(const WindowGeometry& g, bool copies) {
+    PanelShape shape = direct_shape(g, sizeof(Element));
+    shape.whole_steps = copies;
+    return shape;
+  }
+  int64_t halo_bytes() const { return copies_ ? halo_.bytes() : 0; }
+
+  bool pointwise_;
+  bool copies_;
   Product product_;
   WindowTaps<Element> windows_;
+  Halo<Element> halo_;
+  std::vector<int64_t> taps_;
   bool bias_;
-  bool pointwise_;
   int64_t out_pitch_;
 };
 
@@ -172,130 +206,40 @@ inline PanelShape few_channels_shape(const WindowGeometry& g, int64_t elem_bytes
   return shape;
 }
 
-/// Few input channels: the image is copied once into a dense one with a zero halo (from either layout), in which a
-/// kernel row of a window is one run of kernel_w * channels elements.
+/// Few input channels: of a copy of the image with a border (from either layout) a kernel row of a window is one run of
+/// kernel_w * channels elements.
 template <typename Product>
 class FewChannelsConv final : public Kernel {
   using Element = typename Product::Element;
 
  public:
   FewChannelsConv(const KernelCall& call, const WindowGeometry& g)
-      : g_(g),
-        halo_h_((g.out_height - 1) * g.rows.stride + g.rows.reach()),
-        halo_w_((g.out_width - 1) * g.columns.stride + g.columns.kernel),
-        product_(few_channels_shape(g, sizeof(Element)), call),
+      : product_(few_channels_shape(g, sizeof(Element)), call),
+        halo_(g, call.inputs[0], product_.row_zero()),
+        taps_(halo_.row_taps()),
         bias_(call.params.integer("bias", 0) != 0),
-        plain_(call.inputs[0].layout == Layout::plain),
-        in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems) {}
 
   int64_t scratch_bytes(int threads) const override {
-    return halo_bytes() + threads * product_.scratch_bytes_per_thread();
+    return halo_.bytes() + threads * product_.scratch_bytes_per_thread();
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    auto* halo = reinterpret_cast<Element*>(context.scratch);
-    const Share share = share_of(g_.batch * halo_h_, context.thread, context.threads);
-    for (int64_t row = share.begin; row < share.end; ++row)
-      fill_row(reinterpret_cast<const Element*>(inputs[0]), halo, row);
+    halo_.fill(inputs[0], context.scratch, context.thread, context.threads);
     context.barrier.arrive_and_wait();
-    const HaloRows rows(*this, halo);
+    const typename Halo<Element>::Rows rows(halo_, context.scratch, taps_);
     auto run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], out_pitch_);
     run.source = &rows;
     product_.run(run, context.thread, context.threads,
-                 context.scratch + halo_bytes() + context.thread * product_.scratch_bytes_per_thread());
+                 context.scratch + halo_.bytes() + context.thread * product_.scratch_bytes_per_thread());
   }
 
  private:
-  class HaloRows final : public RowSource {
-   public:
-    HaloRows(const FewChannelsConv& conv, const Element* halo) : conv_(conv), halo_(halo) {}
-    void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
-      fill_from(output_pixel(conv_.g_, first), count, table, stride);
-    }
-    int64_t fill_even(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
-      const WindowGeometry& g = conv_.g_;
-      const OutputPixel at = output_pixel(g, first);
-      const bool one_row = at.x + count <= g.out_width;
-      fill_from(at, one_row ? 1 : count, table, stride);
-      return one_row ? g.columns.stride * g.channels * static_cast<int64_t>(sizeof(Element)) : 0;
-    }
-
-   private:
-    void fill_from(OutputPixel at, int64_t count, const std::byte** table, int64_t stride) const {
-      const WindowGeometry& g = conv_.g_;
-      const int64_t row_elems = conv_.halo_w_ * g.channels, tap_elems = g.rows.dilation * row_elems;
-      auto [n, oy, ox] = at;
-      for (int64_t r = 0; r < count; ++r) {
-        const Element* origin =
-            halo_ + (n * conv_.halo_h_ + oy * g.rows.stride) * row_elems + ox * g.columns.stride * g.channels;
-        for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
-          table[ky * stride + r] = reinterpret_cast<const std::byte*>(origin + ky * tap_elems);
-        if (++ox < g.out_width) continue;
-        ox = 0;
-        if (++oy < g.out_height) continue;
-        oy = 0;
-        ++n;
-      }
-    }
-    const FewChannelsConv& conv_;
-    const Element* halo_;
-  };
-
-  // Behind the last element there is room for what a whole step reads.
-  int64_t halo_bytes() const {
-    const int64_t elems = g_.batch * halo_h_ * halo_w_ * g_.channels;
-    return (elems * static_cast<int64_t>(sizeof(Element)) + 4 + 63) / 64 * 64;
-  }
-
-  void fill_row(const Element* x, Element* halo, int64_t row) const {
-    const Element zero = product_.row_zero();
-    const int64_t n = row / halo_h_, y = row % halo_h_ - g_.rows.before;
-    Element* to = halo + row * halo_w_ * g_.channels;
-    if (y < 0 || y >= g_.height) {
-      std::fill_n(to, halo_w_ * g_.channels, zero);
-      return;
-    }
-    const int64_t begin = std::min(g_.columns.before, halo_w_);
-    const int64_t end = std::clamp(g_.width + g_.columns.before, begin, halo_w_);
-    std::fill_n(to, begin * g_.channels, zero);
-    std::fill(to + end * g_.channels, to + halo_w_ * g_.channels, zero);
-    to += begin * g_.channels;
-    const int64_t count = end - begin;
-    const int64_t plane = g_.height * g_.width;
-    constexpr bool kInterleaves = sizeof(Element) == 4 || std::endian::native == std::endian::little;
-    if (kInterleaves && plain_ && g_.channels == 3) {
-      interleave_three(x + n * 3 * plane + y * g_.width, plane, count, to);
-    } else if (plain_) {
-      for (int64_t c = 0; c < g_.channels; ++c) {
-        const Element* from = x + (n * g_.channels + c) * plane + y * g_.width;
-        for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[i];
-      }
-    } else {
-      const Element* from = x + (n * plane + y * g_.width) * in_pitch_;
-      for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * in_pitch_, g_.channels, to + i * g_.channels);
-    }
-  }
-
-  static void interleave_three(const float* from, int64_t plane, int64_t count, float* to) {
-    kernels::interleave_three(from, plane, count, to);
-  }
-  // Three bytes at once, and one more that the next pixel overwrites.
-  static void interleave_three(const int8_t* from, int64_t plane, int64_t count, int8_t* to) {
-    const auto byte = [&](int64_t i, int64_t c) { return uint32_t{static_cast<uint8_t>(from[c * plane + i])}; };
-    for (int64_t i = 0; i + 1 < count; ++i) {
-      const uint32_t pixel = byte(i, 0) | byte(i, 1) << 8 | byte(i, 2) << 16;
-      std::memcpy(to + 3 * i, &pixel, sizeof pixel);
-    }
-    for (int64_t c = 0; c < 3 && count > 0; ++c) to[3 * (count - 1) + c] = from[c * plane + count - 1];
-  }
-
-  WindowGeometry g_;
-  int64_t halo_h_, halo_w_;
   Product product_;
+  Halo<Element> halo_;
+  std::vector<int64_t> taps_;
   bool bias_;
-  bool plain_;
-  int64_t in_pitch_, out_pitch_;
+  int64_t out_pitch_;
 };
 
 }  // namespace hetnn::kernels

@@ -26,15 +26,16 @@ HWY_INLINE int32_t Four(const int8_t* at) {
   return four;
 }
 
-#if HWY_TARGET != HWY_SCALAR
-// Narrow vectors, of which a panel has four, leave it to who asked.
-constexpr bool kFinishes = kVectorsPerPanel <= 2;
-
-// What every row's sums begin with.
-HWY_INLINE VI Base(const IntegerFinish& f, int64_t col) {
+// What every row's sums of some columns begin with.
+HWY_INLINE VI BaseOf(const IntegerFinish& f, int64_t col) {
+  if (f.column_sums == nullptr) return hn::Zero(DI());
   const VI turned = hn::Mul(hn::Set(DI(), f.turned), hn::LoadU(DI(), f.column_sums + col));
   return f.bias == nullptr ? hn::Neg(turned) : hn::Sub(hn::LoadU(DI(), f.bias + col), turned);
 }
+
+#if HWY_TARGET != HWY_SCALAR
+// Narrow vectors, of which a panel has four, leave it to who asked.
+constexpr bool kFinishes = kVectorsPerPanel <= 2;
 
 // The same as Finish, of sums in registers that began with their base, factors below 1, and no terms of rows.
 template <int kRows, int kVectors>
@@ -79,7 +80,6 @@ HWY_INLINE void FinishTile(const VI (&acc)[kRows][kVectors], const IntegerFinish
 #else
 constexpr bool kFinishes = false;
 
-HWY_INLINE VI Base(const IntegerFinish&, int64_t) { return hn::Zero(DI()); }
 template <int kRows, int kVectors>
 void FinishTile(const VI (&)[kRows][kVectors], const IntegerFinish&) {}
 #endif
@@ -93,7 +93,7 @@ void SumTile(const IntegerTile& t) {
   VI acc[kRows][kVectors];
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    const VI begin = kFinishes && t.finish != nullptr ? Base(*t.finish, v * kLanes) : hn::Zero(d);
+    const VI begin = kFinishes && t.finish != nullptr ? BaseOf(*t.finish, v * kLanes) : hn::Zero(d);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) acc[r][v] = begin;
   }
@@ -144,12 +144,55 @@ void SumTile(const IntegerTile& t) {
   }
 }
 
-void Finish(const IntegerFinish& f) {
+void Begin(const IntegerFinish& f, int64_t cols, int32_t* base) {
+  for (int64_t c = 0; c < cols; c += kLanes) hn::StoreU(BaseOf(f, c), DI(), base + c);
+}
+
+#if HWY_TARGET == HWY_AVX3
+// Of more columns than a vector has: two rows at once. Quick: of whole vectors and factors below 1, when the sums lack
+// nothing.
+template <bool kQuick, bool kClamps>
+void FinishPairs(const IntegerFinish& f) {
   const DI d;
-  const VI turned = hn::Set(d, f.turned);
+  const hn::Half<D8> half;
+  const ToBytes<!kQuick, kClamps> to_bytes(f.low, f.high, f.zero);
+  const BlockOrder order;
+  const VI base[2] = {kQuick ? hn::Zero(d) : BaseOf(f, 0), kQuick ? hn::Zero(d) : BaseOf(f, kLanes)};
+  const VF factor[2] = {hn::LoadU(DF(), f.factors), hn::LoadU(DF(), f.factors + kLanes)};
+  const auto mask = hn::FirstN(half, static_cast<size_t>(f.cols));
+  for (int64_t r = 0; r < f.rows; r += 2) {
+    const int64_t next = HWY_MIN(r + 1, f.rows - 1);
+    const auto real = [&](int64_t row, int v) HWY_ATTR {
+      VI sum = hn::LoadU(d, f.sums + row * f.ld_sums + v * kLanes);
+      if constexpr (!kQuick) {
+        sum = hn::Add(sum, base[v]);
+        if (f.row_terms != nullptr) sum = hn::Add(sum, hn::Set(d, f.row_terms[row]));
+      }
+      return hn::Mul(hn::ConvertTo(DF(), sum), factor[v]);
+    };
+    const auto bytes = order.InARow(to_bytes(real(r, 0), real(r, 1), real(next, 0), real(next, 1)));
+    if constexpr (kQuick) {
+      hn::StoreU(hn::LowerHalf(half, bytes), half, f.out + r * f.ld_out);
+      hn::StoreU(hn::UpperHalf(half, bytes), half, f.out + next * f.ld_out);
+    } else {
+      hn::BlendedStore(hn::LowerHalf(half, bytes), mask, half, f.out + r * f.ld_out);
+      hn::BlendedStore(hn::UpperHalf(half, bytes), mask, half, f.out + next * f.ld_out);
+    }
+  }
+}
+#endif
+
+void Finish(const IntegerFinish& f) {
+#if HWY_TARGET == HWY_AVX3
+  if (f.cols > kLanes && f.cols <= 2 * kLanes) {
+    const bool quick = f.cols == 2 * kLanes && f.below_one && f.column_sums == nullptr && f.row_terms == nullptr;
+    if (!quick) return FinishPairs<false, true>(f);
+    return f.low > -128 || f.high < 127 ? FinishPairs<true, true>(f) : FinishPairs<true, false>(f);
+  }
+#endif
+  const DI d;
   for (int64_t c = 0; c < f.cols; c += kLanes) {
-    VI base = hn::Mul(turned, hn::LoadU(d, f.column_sums + c));
-    base = f.bias == nullptr ? hn::Neg(base) : hn::Sub(hn::LoadU(d, f.bias + c), base);
+    const VI base = BaseOf(f, c);
     const VF factor = hn::LoadU(DF(), f.factors + c);
     const int64_t columns = HWY_MIN(kLanes, f.cols - c);
     const auto real = [&](int64_t r) HWY_ATTR {
@@ -229,6 +272,7 @@ constexpr IntegerMicroTable MakeTable(const char* name) {
   Fill<Products, 1>(table, std::make_integer_sequence<int, kRowsOfOne>());
   if constexpr (kRowsOfTwo > 0) Fill<Products, 2>(table, std::make_integer_sequence<int, kRowsOfTwo>());
   table.finish = &Finish;
+  table.begin = &Begin;
   table.sum_columns = &SumColumns<Products>;
   table.interleave = &Interleave;
   table.turn = Products::kTurn;

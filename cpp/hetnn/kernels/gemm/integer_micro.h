@@ -18,10 +18,11 @@ struct IntegerFinish {
   const int32_t* sums;
   int64_t ld_sums;
   const int32_t* bias;         // of the first column, up to a whole panel; or null
-  const int32_t* column_sums;  // of the weights, likewise
+  const int32_t* column_sums;  // of the weights, likewise; null: the sums began with what bias and they make
   const float* factors;        // likewise
   const int32_t* row_terms;    // added to the sums of each row; or null
   int32_t turned;              // what was added to, less what belongs to, every element of a row
+  bool below_one;              // every factor is
   int32_t zero, low, high;     // of the result: what stands for 0, and its bounds
   int8_t* out;
   int64_t ld_out;
@@ -49,6 +50,8 @@ struct IntegerMicroTable {
   int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
   void (*run[kMaxIntegerPanels + 1][kMaxIntegerRows + 1])(const IntegerTile&);  // by panels, then rows
   void (*finish)(const IntegerFinish&);
+  /// base[c] = what all sums of so many whole vectors of columns begin with
+  void (*begin)(const IntegerFinish&, int64_t cols, int32_t* base);
   /// sums[c] = the sum of column c of a panel of so many steps
   void (*sum_columns)(const std::byte* panel, int64_t steps, int32_t* sums);
   /// Four rows of sixteen bytes, ld apart, as one step of a panel.

@@ -88,7 +88,8 @@ Refusal refuse_integer_steps(const KernelCall& call) {
               "takes an operand of a sum that lies as the result does; got ", view_text(other), " for ", view_text(y))
         .then([&]() -> Refusal {
           if (byte_sum_of(step).run != nullptr) return std::nullopt;
-          return "the scales of a sum behind a layer of integers have no quick way.";
+          return "the scales of a sum behind a layer of integers have no quick "
+                 "way.";
         });
   }
   return terms;
@@ -181,10 +182,11 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
       split_(shape, micro_->max_rows, micro_->max_rows[2] > 0 && shape.panels_per_group() > 1 ? 2 : 1),
       ends_(call, scales),
       weight_zero_(scales.weight_zero),
-      rounding_(scales.rounding) {
+      rounding_(scales.rounding),
+      by_tiles_(reads_even_rows(shape)) {
   const double most = *std::ranges::max_element(scales.weight);
-  in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 &&
-                  most * scales.x_scale / scales.y_scale < 1;
+  below_one_ = most * scales.x_scale / scales.y_scale < 1;
+  in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 && below_one_;
 }
 
 IntegerRun IntegerProduct::run_on(const std::byte* const* inputs, const std::byte* packed, const std::byte* bias,
@@ -196,26 +198,36 @@ IntegerRun IntegerProduct::run_on(const std::byte* const* inputs, const std::byt
           .operand = ends_.sum.operand(inputs)};
 }
 
+IntegerProduct::Columns IntegerProduct::columns_of_weight(const std::byte* packed) const {
+  const auto* sums = reinterpret_cast<const int32_t*>(packed + shape_.packed_bytes());
+  const auto* factors = reinterpret_cast<const float*>(sums + columns_of(shape_));
+  return {sums, factors, reinterpret_cast<const int32_t*>(factors + columns_of(shape_))};
+}
+
+IntegerFinish IntegerProduct::finish_of(const IntegerRun& run) const {
+  IntegerFinish finish{};
+  finish.zero = ends_.zero;
+  finish.low = ends_.low;
+  finish.high = ends_.high;
+  finish.ld_out = run.ld_out;
+  return finish;
+}
+
 void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::byte* scratch) const {
+  if (by_tiles_) return run_tiles(run, thread, threads, scratch);
   alignas(64) int32_t sums[kMaxIntegerSums];
   const int64_t panel_bytes = shape_.panel_bytes();
-  const auto* column_sums = reinterpret_cast<const int32_t*>(run.packed + shape_.packed_bytes());
-  const auto* factors = reinterpret_cast<const float*>(column_sums + columns_of(shape_));
-  const auto* shifts = reinterpret_cast<const int32_t*>(factors + columns_of(shape_));
+  const Columns of = columns_of_weight(run.packed);
   IntegerTile tile{};
   tile.taps = shape_.taps;
   tile.k = shape_.whole_steps ? shape_.steps() * shape_.step() : shape_.k;
   tile.panel_stride = panel_bytes;
   tile.sums = sums;
   int32_t row_terms[kMaxIntegerRows];
-  IntegerFinish finish{};
+  IntegerFinish finish = finish_of(run);
   finish.row_terms = weight_zero_ == 0 ? nullptr : row_terms;
   finish.sums = sums;
   finish.turned = ends_.x_zero + micro_->turn;
-  finish.zero = ends_.zero;
-  finish.low = ends_.low;
-  finish.high = ends_.high;
-  finish.ld_out = run.ld_out;
   if (in_registers_) tile.finish = &finish;
   const Share columns = run.operand == nullptr ? Share{} : split_.columns_of(thread, threads);
   split_.for_share(*run.source, thread, threads, scratch, [&](const TilePlace& place) {
@@ -227,8 +239,8 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     tile.prefetch_step = place.fetch_step_bytes;
     const int64_t column = place.panel * kPanel;
     finish.bias = run.bias == nullptr ? nullptr : run.bias + column;
-    finish.column_sums = column_sums + column;
-    finish.factors = factors + column;
+    finish.column_sums = of.sums + column;
+    finish.factors = of.factors + column;
     finish.out = run.out + place.row * run.ld_out + place.col;
     finish.cols = place.cols;
     micro_->run[place.panels][place.count](tile);
@@ -236,7 +248,7 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
       if (weight_zero_ != 0) sum_rows(place, row_terms);
       finish.ld_sums = place.panels * kPanel;
       finish.rows = place.count;
-      rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, shifts + column);
+      rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, of.shifts + column);
     }
     // Of these rows all columns of the share are there, in the second-level cache.
     if (run.operand != nullptr && place.col + place.cols == columns.end)
@@ -244,7 +256,16 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
   });
 }
 
-// What the zero point of the weights takes from every column of a row.
+int32_t IntegerProduct::row_term(const std::byte* row, const int64_t* taps) const {
+  int32_t sum = 0;
+  for (int64_t tap = 0; tap < shape_.taps; ++tap) {
+    const auto* x = reinterpret_cast<const int8_t*>(row + taps[tap]);
+    for (int64_t k = 0; k < shape_.k; ++k) sum += x[k];
+  }
+  return term_of(sum);
+}
+
+// The same of a tile's rows.
 void IntegerProduct::sum_rows(const TilePlace& place, int32_t* terms) const {
   for (int64_t r = 0; r < place.count; ++r) {
     int32_t sum = 0;
@@ -253,7 +274,7 @@ void IntegerProduct::sum_rows(const TilePlace& place, int32_t* terms) const {
           reinterpret_cast<const int8_t*>(place.rows[tap * place.rows_stride + r] + place.row_offset_bytes);
       for (int64_t k = 0; k < shape_.k; ++k) sum += row[k];
     }
-    terms[r] = -weight_zero_ * (sum - ends_.x_zero * static_cast<int32_t>(shape_.taps * shape_.k));
+    terms[r] = term_of(sum);
   }
 }
 
@@ -261,7 +282,8 @@ void IntegerProduct::finish_fixed(const IntegerFinish& f, const int32_t* shifts)
   const FixedPoint result{rounding_, ends_.zero, ends_.low, ends_.high};
   for (int64_t c = 0; c < f.cols; ++c) {
     const Requant factor{std::bit_cast<int32_t>(f.factors[c]), shifts[c]};
-    const int32_t base = (f.bias == nullptr ? 0 : f.bias[c]) - f.turned * f.column_sums[c];
+    const int32_t base =
+        f.column_sums == nullptr ? 0 : (f.bias == nullptr ? 0 : f.bias[c]) - f.turned * f.column_sums[c];
     for (int64_t r = 0; r < f.rows; ++r) {
       const int32_t sum = f.sums[r * f.ld_sums + c] + base + (f.row_terms == nullptr ? 0 : f.row_terms[r]);
       f.out[r * f.ld_out + c] = result(sum, factor);

@@ -117,7 +117,11 @@ class IntegerProduct {
       : IntegerProduct(shape, call, LayerScales(call, operands)) {}
 
   const PanelShape& shape() const { return shape_; }
-  int64_t scratch_bytes_per_thread() const { return split_.scratch_bytes_per_thread(); }
+  int64_t scratch_bytes_per_thread() const {
+    return by_tiles_ ? tile_scratch_bytes() : split_.scratch_bytes_per_thread();
+  }
+  /// Whether it reads none but evenly spaced rows, up to whole steps of a tap where the shape says so.
+  static bool reads_even_rows(const PanelShape& shape);
   IntegerRun run_on(const std::byte* const* inputs, const std::byte* packed, const std::byte* bias, std::byte* out,
                     int64_t ld_out) const;
   /// This thread's share. `scratch` is this thread's own.
@@ -141,8 +145,25 @@ class IntegerProduct {
                          const PackStrides& strides, std::byte* packed);
 
  private:
+  // What stands behind the panels.
+  struct Columns {
+    const int32_t* sums;
+    const float* factors;
+    const int32_t* shifts;
+  };
   IntegerProduct(const PanelShape& shape, const KernelCall& call, const LayerScales& scales);
+  Columns columns_of_weight(const std::byte* packed) const;
+  // What all tiles of a run have alike.
+  IntegerFinish finish_of(const IntegerRun& run) const;
+  // What the zero point of the weights takes from every column of a row: of the sum of its elements, or of the row,
+  // whose taps stand so far behind it.
+  int32_t term_of(int32_t sum) const {
+    return -weight_zero_ * (sum - ends_.x_zero * static_cast<int32_t>(shape_.taps * shape_.k));
+  }
+  int32_t row_term(const std::byte* row, const int64_t* taps) const;
   void sum_rows(const TilePlace& place, int32_t* sums) const;
+  int64_t tile_scratch_bytes() const;
+  void run_tiles(const IntegerRun& run, int thread, int threads, std::byte* scratch) const;
   void finish_fixed(const IntegerFinish& finish, const int32_t* shifts) const;
 
   PanelShape shape_;
@@ -151,7 +172,9 @@ class IntegerProduct {
   IntegerEnds ends_;
   int32_t weight_zero_;
   Rounding rounding_;
+  bool below_one_ = false;     // every factor is
   bool in_registers_ = false;  // sums become integers there
+  bool by_tiles_;
 };
 
 }  // namespace hetnn::kernels

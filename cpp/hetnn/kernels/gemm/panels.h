@@ -39,6 +39,8 @@ class PanelProduct {
   /// A run on these pointers, the addend of the register part among them; its source is still to be set.
   PanelRun run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias, std::byte* out,
                   int64_t ld_out) const;
+  /// Whether it reads none but evenly spaced rows, up to whole steps.
+  static bool reads_even_rows(const PanelShape& /*shape*/) { return false; }
   /// What stands for the real 0 in the rows.
   float row_zero() const { return 0; }
   /// The most rows that are asked of a source at once.

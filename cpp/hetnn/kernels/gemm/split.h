@@ -18,6 +18,26 @@ namespace hetnn::kernels {
 
 inline constexpr int64_t kPanel = 16;  // columns of one packed panel
 
+/// Rows of lines, of which each image has some, all evenly spaced: what tiles read.
+struct EvenRows {
+  const std::byte* base = nullptr;  // the first row, without a tap's offset
+  const int64_t* taps = nullptr;    // where the elements of each tap are from a row
+  int64_t step_bytes = 0, line_rows = 0;
+  int64_t line_bytes = 0, image_lines = 1;
+  int64_t image_bytes = 0;
+
+  /// The same with lines as long as they can be.
+  EvenRows in_long_lines() const {
+    EvenRows out = *this;
+    if (line_rows == 1) out.step_bytes = line_bytes;
+    if (out.step_bytes * line_rows != line_bytes) return out;
+    out.line_rows *= image_lines;
+    out.image_lines = 1;
+    out.line_bytes = image_bytes;
+    return out;
+  }
+};
+
 /// Where the elements of the left operand stand.
 class RowSource {
  public:
@@ -31,6 +51,8 @@ class RowSource {
   }
   /// These rows are about to be asked for, and no others until the next call.
   virtual void fetch(int64_t /*first*/, int64_t /*count*/) const {}
+  /// All rows, of which there are so many; without a base where they are not evenly spaced.
+  virtual EvenRows even_rows(int64_t /*count*/) const { return {}; }
 };
 
 /// Rows `ld_bytes` apart, one tap.
@@ -43,6 +65,10 @@ class DenseRows final : public RowSource {
   int64_t fill_even(int64_t first, int64_t /*count*/, const std::byte** table, int64_t /*stride*/) const override {
     table[0] = base_ + first * ld_bytes_;
     return ld_bytes_;
+  }
+  EvenRows even_rows(int64_t count) const override {
+    static constexpr int64_t kTap = 0;
+    return {.base = base_, .taps = &kTap, .step_bytes = ld_bytes_, .line_rows = count};
   }
 
  private:

@@ -1,0 +1,76 @@
+// Cuts products for tiles.
+#include "hetnn/kernels/gemm/tile_split.h"
+
+#include <algorithm>
+
+namespace hetnn::kernels {
+namespace {
+
+// Rows of a block beside the strips that pass by, and strips that stay while blocks pass by.
+constexpr int64_t kBlock_bytes = 768 << 10;
+constexpr int64_t kKeptStrips_bytes = 512 << 10;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t strips_of_group(const PanelShape& shape) { return ceil_div(shape.panels_per_group(), kTilePanels); }
+
+}  // namespace
+
+TileSplit::TileSplit(const PanelShape& shape, const EvenRows& rows, int thread, int threads)
+    : shape_(shape),
+      rows_(rows),
+      line_pieces_(ceil_div(rows.line_rows, kTileRows)),
+      piece_rows_(ceil_div(rows.line_rows, line_pieces_)) {
+  const int64_t pieces = shape.rows / rows.line_rows * line_pieces_, strips = shape.groups * strips_of_group(shape);
+  const auto weight_bytes = static_cast<double>(shape.packed_bytes());
+  const int64_t tiles = shape.taps * ceil_div(shape.k, kTileBytes);
+  int best = 1;
+  double best_cost = 0;
+  for (int parts = 1; parts <= threads; ++parts) {
+    if (threads % parts != 0) continue;
+    const int row_parts = threads / parts;
+    // Cycles of two panels and a tile of rows; and bytes at a rate between the second and the third cache level.
+    const auto compute = static_cast<double>(ceil_div(pieces, row_parts) * ceil_div(strips, parts) * tiles * 32);
+    const double traffic = weight_bytes / parts / 8 + static_cast<double>(shape.a_bytes) / row_parts / 16;
+    if (parts > 1 && compute + traffic >= best_cost) continue;
+    best = parts;
+    best_cost = compute + traffic;
+  }
+  const int row_parts = threads / best;
+  pieces_ = share_of(pieces, thread % row_parts, row_parts);
+  strips_ = share_of(strips, thread / row_parts, best);
+  const int64_t strip_bytes = (strips_.end - strips_.begin) * kTilePanels * shape.panel_bytes();
+  block_pieces_ = strip_bytes <= kKeptStrips_bytes
+                      ? kTilePieces
+                      : std::clamp(kBlock_bytes / (piece_rows_ * shape.k) / kTilePieces * kTilePieces,
+                                   int64_t{kTilePieces}, kMostPieces);
+}
+
+TilePiece TileSplit::piece(int64_t number) const {
+  const int64_t line = number / line_pieces_, begin = number % line_pieces_ * piece_rows_;
+  const int64_t first = std::min(begin, rows_.line_rows - piece_rows_);
+  const int64_t image = line / rows_.image_lines;
+  return {.at = rows_.base + image * rows_.image_bytes + (line - image * rows_.image_lines) * rows_.line_bytes +
+                first * rows_.step_bytes,
+          .first = begin - first,
+          .row = line * rows_.line_rows + begin,
+          .rows = first + piece_rows_ - begin};
+}
+
+TileSplit::Strip TileSplit::strip(int64_t number) const {
+  const int64_t of_group = strips_of_group(shape_), group = shape_.groups == 1 ? 0 : number / of_group;
+  const int64_t panel = (number - group * of_group) * kTilePanels;
+  const int64_t panels = std::min<int64_t>(kTilePanels, shape_.panels_per_group() - panel);
+  return {.panel = group * shape_.panels_per_group() + panel,
+          .panels = static_cast<int>(panels),
+          .col = group * shape_.cols + panel * kPanel,
+          .cols = std::min(shape_.cols - panel * kPanel, panels * kPanel),
+          .group = group};
+}
+
+Share TileSplit::columns() const {
+  if (strips_.begin == strips_.end) return {0, 0};
+  const Strip last = strip(strips_.end - 1);
+  return {strip(strips_.begin).col, last.col + last.cols};
+}
+
+}  // namespace hetnn::kernels

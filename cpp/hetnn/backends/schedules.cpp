@@ -42,7 +42,7 @@ ScheduleSection head_of(std::string_view line, int number) {
 std::string write_sections(const std::vector<ScheduleSection>& sections) {
   std::string out;
   for (const ScheduleSection& section : sections) {
-    out += text(kHead, quoted(section.subgraph));
+    out += text(kHead, in_quotes(section.subgraph));
     for (const auto& [symbol, value] : section.bindings) out += text(" ", symbol, "=", value);
     out += "\n" + section.body;
   }
@@ -61,7 +61,7 @@ std::vector<ScheduleSection> read_sections(std::string_view source) {
       ScheduleSection head = head_of(line, number);
       for (const ScheduleSection& before : out) {
         if (before.subgraph == head.subgraph && before.bindings == head.bindings)
-          throw InvalidModel(text("schedule, line ", number, ": the section ", quoted(head.subgraph),
+          throw InvalidModel(text("schedule, line ", number, ": the section ", in_quotes(head.subgraph),
                                   " comes twice for the same sizes."));
       }
       out.push_back(std::move(head));

@@ -2,7 +2,7 @@
 
 namespace hetnn {
 
-std::string quoted(std::string_view source) {
+std::string in_quotes(std::string_view source) {
   std::string out = "\"";
   for (const char c : source) {
     if (c == '"' || c == '\\') out += '\\';

@@ -35,7 +35,7 @@ std::string percent(const Value& value) {
     return std::isalnum(static_cast<unsigned char>(c)) || kNameMarks.find(c) != std::string_view::npos;
   };
   const std::string& name = value.name();
-  return "%" + (std::all_of(name.begin(), name.end(), stands) ? name : quoted(name));
+  return "%" + (std::all_of(name.begin(), name.end(), stands) ? name : in_quotes(name));
 }
 
 std::string base64(const std::byte* data, int64_t bytes) {
@@ -104,7 +104,7 @@ struct AttrPrinter {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(const Dim& value) const { return value.to_string(); }
   std::string operator()(double value) const { return number(value); }
-  std::string operator()(const std::string& value) const { return is_word(value) ? value : quoted(value); }
+  std::string operator()(const std::string& value) const { return is_word(value) ? value : in_quotes(value); }
   std::string operator()(DType value) const { return std::string(dtype_name(value)); }
   std::string operator()(const std::vector<Dim>& value) const { return to_string(value); }
   std::string operator()(const std::vector<double>& value) const {
@@ -117,14 +117,14 @@ struct AttrPrinter {
 
 std::string location(const Loc& loc) {
   if (loc == Loc{}) return {};
-  std::string out = " loc(" + quoted(loc.scope);
-  if (!loc.file.empty()) out += ", " + quoted(loc.file) + ":" + std::to_string(loc.line);
+  std::string out = " loc(" + in_quotes(loc.scope);
+  if (!loc.file.empty()) out += ", " + in_quotes(loc.file) + ":" + std::to_string(loc.line);
   return out + ")";
 }
 
 std::string also(const std::vector<std::string>& aliases) {
   std::string out;
-  for (const std::string& alias : aliases) out += (out.empty() ? " also(" : ", ") + quoted(alias);
+  for (const std::string& alias : aliases) out += (out.empty() ? " also(" : ", ") + in_quotes(alias);
   return out.empty() ? out : out + ")";
 }
 
@@ -164,7 +164,7 @@ std::string node_text(const Node& node, const PrintOptions& options) {
 }  // namespace
 
 std::string print(const Graph& graph, const PrintOptions& options) {
-  std::string out = text("graph @", is_word(graph.name()) ? graph.name() : quoted(graph.name()),
+  std::string out = text("graph @", is_word(graph.name()) ? graph.name() : in_quotes(graph.name()),
                          " {stage = ", stage_name(graph.stage));
   if (!graph.symbols.empty()) {
     out += ", symbols = [";
@@ -175,7 +175,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
     out += "]";
   }
   for (const Mutation& m : graph.mutations) {
-    out += text(", mutates ", quoted(m.input), " by ", quoted(m.output), " from ",
+    out += text(", mutates ", in_quotes(m.input), " by ", in_quotes(m.output), " from ",
                 tensor_text(m.initial, options.constants));
   }
   out += "} (";
@@ -185,7 +185,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   out += ") -> (";
   for (size_t k = 0; k < graph.outputs().size(); ++k) {
     out += (k ? ", " : "") + percent(*graph.outputs()[k]);
-    if (graph.output_names[k] != graph.outputs()[k]->name()) out += " as " + quoted(graph.output_names[k]);
+    if (graph.output_names[k] != graph.outputs()[k]->name()) out += " as " + in_quotes(graph.output_names[k]);
   }
   out += ") {\n";
   for (const Node* node : graph.nodes()) out += node_text(*node, options);

@@ -40,6 +40,8 @@ class OnnxRuntime(Backend):
                 "Install the package of ONNX Runtime that brings it."
             )
         self._provider = there[wanted]
+        if wanted == "cuda" and hasattr(onnxruntime, "preload_dlls"):
+            onnxruntime.preload_dlls()  # NVIDIA's libraries, where they are Python packages
 
     @property
     def version(self) -> str:
@@ -79,7 +81,7 @@ class OnnxRuntime(Backend):
         """A session of the model."""
         try:
             session = self._session(code)
-        except Exception as error:
+        except Exception as error:  # likewise
             raise Unavailable(f"device '{self.name}': {_first_line(error)}") from error
         names = [port.name for port in session.get_inputs()]
 
@@ -104,7 +106,13 @@ class OnnxRuntime(Backend):
             options.add_session_config_entry(key, value)
         if alone and self._provider != _CPU:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-        return self._onnxruntime.InferenceSession(model, options, providers=[(self._provider, self._options)])
+        session = self._onnxruntime.InferenceSession(model, options, providers=[(self._provider, self._options)])
+        if self._provider not in session.get_providers():  # it would compute on the CPU, and say so in a log alone
+            raise Unavailable(
+                f"ONNX Runtime could not start {self._provider} and offers {', '.join(session.get_providers())}; its "
+                "libraries or its device are missing. Install what the provider needs."
+            )
+        return session
 
 
 def _short(provider: str) -> str:

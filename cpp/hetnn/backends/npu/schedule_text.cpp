@@ -111,7 +111,7 @@ class Reader {
   template <typename M>
   size_t known(const Line& line, const M& names, std::string_view what) const {
     const auto at = names.find(line.name);
-    if (at == names.end()) line.fail(text("the network has no ", what, " ", quoted(line.name), "."));
+    if (at == names.end()) line.fail(text("the network has no ", what, " ", in_quotes(line.name), "."));
     return at->second;
   }
 
@@ -121,12 +121,12 @@ class Reader {
     const Storage& storage = network_.storages()[storages_.at(line.name)];
     if (line.place == "dram") return;
     if (line.place != "scratchpad") line.fail(text("a value lies in 'scratchpad' or 'dram'; got '", line.place, "'."));
-    if (storage.is_port) line.fail(text("the input or output ", quoted(line.name), " lies in dram."));
+    if (storage.is_port) line.fail(text("the input or output ", in_quotes(line.name), " lies in dram."));
     if (!may_stay(spec_, network_, storages_.at(line.name)))
-      line.fail(text("the value ", quoted(line.name),
+      line.fail(text("the value ", in_quotes(line.name),
                      " is read as weights, from a scratchpad of their own; it goes "
                      "through the memory."));
-    if (home.in_scratchpad) line.fail(text("the value ", quoted(line.name), " comes twice."));
+    if (home.in_scratchpad) line.fail(text("the value ", in_quotes(line.name), " comes twice."));
     home.in_scratchpad = true;
     if (line.figures.contains("at"))
       home.offset_bytes = line.at_least("at", 0);
@@ -162,15 +162,15 @@ class Reader {
     const size_t at = known(line, layers_, "layer");
     if (out_.groups.empty()) line.fail("a layer stands before the first group.");
     if (at != next_) {
-      line.fail(at < next_ ? text("the layer ", quoted(line.name), " comes twice, or behind those that read it.")
-                           : text("the layer ", quoted(std::string(network_.layers()[next_].node().name())),
-                                  " comes before ", quoted(line.name), "."));
+      line.fail(at < next_ ? text("the layer ", in_quotes(line.name), " comes twice, or behind those that read it.")
+                           : text("the layer ", in_quotes(std::string(network_.layers()[next_].node().name())),
+                                  " comes before ", in_quotes(line.name), "."));
     }
     Group& group = out_.groups.back();
     ++group.count;
     ++next_;
     if (group.rows == 0 && group.count > 1)
-      line.fail(text("a tiled group has one layer; ", quoted(line.name), " is its second. Several make a cascade."));
+      line.fail(text("a tiled group has one layer; ", in_quotes(line.name), " is its second. Several make a cascade."));
   }
 
   void buffer(const Line& line) {
@@ -240,7 +240,7 @@ class Reader {
     const std::string_view name = buffer.use == Use::ring
                                       ? network_.frames()[buffer.of].value->name()
                                       : std::string_view(network_.layers()[buffer.of].node().name());
-    return text(use_name(buffer.use), " ", quoted(name));
+    return text(use_name(buffer.use), " ", in_quotes(name));
   }
 
   // Places in DRAM are not the schedule's.
@@ -269,7 +269,7 @@ class Reader {
       }
     }
     throw DoesNotFit(text("schedule: no places are found for all; while layer ",
-                          quoted(std::string(network_.layers()[crowded->first].node().name())),
+                          in_quotes(std::string(network_.layers()[crowded->first].node().name())),
                           " is computed, values and buffers take ", bytes_of_scratchpads(*crowded)[scarce],
                           " bytes of ", scratchpad_text(scarce), "; ", spec_.name, " has ", spec_.sram[scarce].bytes,
                           "."));
@@ -307,7 +307,7 @@ class Reader {
         const Storage& storage = network_.storages()[k];
         if (is_alive(k, group))
           ranges.push_back({out_.homes[k].offset_bytes, out_.homes[k].offset_bytes + storage.bytes,
-                            text("the value ", quoted(storage.value->name())), spec_.memory_of(npu::Content::maps)});
+                            text("the value ", in_quotes(storage.value->name())), spec_.memory_of(npu::Content::maps)});
       }
       for (const Buffer& buffer : group.buffers)
         ranges.push_back({buffer.offset_bytes, buffer.offset_bytes + buffer.total_bytes(), describe(buffer),
@@ -326,7 +326,8 @@ class Reader {
         if (before && range.begin < before->end)
           throw InvalidModel(text("schedule: ", before->what, " at bytes [", before->begin, ", ", before->end, ") and ",
                                   range.what, " at [", range.begin, ", ", range.end, ") overlap while layer ",
-                                  quoted(std::string(network_.layers()[group.first].node().name())), " is computed."));
+                                  in_quotes(std::string(network_.layers()[group.first].node().name())),
+                                  " is computed."));
         before = &range;
       }
     }
@@ -354,7 +355,7 @@ std::string schedule_text(const Network& network, const Schedule& schedule) {
   for (size_t k = 0; k < schedule.homes.size(); ++k) {
     const Storage& storage = network.storages()[k];
     if (schedule.homes[k].in_scratchpad)
-      out += text("value ", quoted(storage.value->name()), " scratchpad at=", schedule.homes[k].offset_bytes,
+      out += text("value ", in_quotes(storage.value->name()), " scratchpad at=", schedule.homes[k].offset_bytes,
                   " bytes=", storage.bytes, "\n");
   }
   for (const Group& group : schedule.groups) {
@@ -362,12 +363,12 @@ std::string schedule_text(const Network& network, const Schedule& schedule) {
                           : text("tiled ", tile_text(group), " filters_inside=", int{group.tile.filters_inside},
                                  " overlaps=", int{group.tile.overlaps}, "\n");
     for (size_t k = group.first; k < group.first + group.count; ++k)
-      out += text("  layer ", quoted(network.layers()[k].node().name()), "\n");
+      out += text("  layer ", in_quotes(network.layers()[k].node().name()), "\n");
     for (const Buffer& buffer : group.buffers) {
       const std::string name(buffer.use == Use::ring ? network.frames()[buffer.of].value->name()
                                                      : network.layers()[buffer.of].node().name());
-      out += text("  ", use_name(buffer.use), " ", quoted(name), " at=", buffer.offset_bytes, " bytes=", buffer.bytes,
-                  " depth=", buffer.depth, "\n");
+      out += text("  ", use_name(buffer.use), " ", in_quotes(name), " at=", buffer.offset_bytes,
+                  " bytes=", buffer.bytes, " depth=", buffer.depth, "\n");
     }
   }
   return out;

@@ -412,7 +412,8 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
   const Admission one_run(stateful ? &session.admissions_ : nullptr);
   const auto run_in = [&](Context& place, Fallback fallback) {
     const auto later = [&](size_t phase, const Bindings& known) { return bound_for(phase, known, around, fallback); };
-    place.run(inputs, outputs, session.states_, options, *around, later);
+    // By reference: a function that holds so much would be allocated.
+    place.run(inputs, outputs, session.states_, options, *around, std::cref(later));
   };
   try {
     run_in(*context, Fallback::where_needed);

@@ -43,7 +43,7 @@ def _whys(op: dict[str, Any]) -> tuple[dict[str, str], bool]:
 def export_page() -> str:
     """How graphs leave, and the table of operators without a form."""
     from hetnn import _core
-    from hetnn.exporters.onnx.schema import NEWEST
+    from hetnn.exporters.onnx.schema import NEWEST, WIDELY_READ
     from hetnn.exporters.tosa.rules import TOSA
 
     operators = _core.operators()
@@ -67,8 +67,9 @@ first and writes what rules made of the model for it; with `rewrite="always"` (`
 a rule takes away, so that another compiler for such a device takes the file. `subgraph="relu-only.0"` writes what one
 device is given alone. A `.hetnn` file holds no graph; export the model that it was compiled from.
 
-- The operator set that a file states is the oldest in which all its operators are as they are in {NEWEST}, the newest
-  that is written. `pip install 'hetnn[onnx]'` is all that is needed.
+- The operator set that a file states is the oldest in which all its operators are as they are in {NEWEST}, or, where
+  they differ since {WIDELY_READ} in further types and attributes alone, {WIDELY_READ} or an older one. {NEWEST}
+  is the newest that is written. `pip install 'hetnn[onnx]'` is all that is needed.
 - Sizes that are symbols are `dim_param`s, and shapes that depend on them are computed by nodes.
 - What a model keeps from run to run is a further input and a further output; the property `hetnn.states` pairs them.
 - Quantized values are integers between `QuantizeLinear` and `DequantizeLinear` around the operator's form of reals:

@@ -17,7 +17,7 @@ from samples import graph_of, random_array
 OPERATORS = {op["name"]: op for op in _core.operators()}
 SIZES = {"n": 3, "m": 2, "h": 9, "w": 7}
 # What onnx has and ONNX Runtime's CPU provider has no kernel for, in the newest form.
-WITHOUT_A_KERNEL = {"roi_align(f32", "max_roi_pool(f32", "image_decode(u8", "unique(i32", "fold(i64"}
+WITHOUT_A_KERNEL = {"image_decode(u8", "unique(i32", "fold(i64"}
 
 
 def made(name: str, sample: str, is_open: bool, like: dict[str, str] | None = None) -> tuple[Any, list[Any]] | None:

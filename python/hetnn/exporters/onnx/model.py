@@ -12,7 +12,7 @@ from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.exporters.onnx.rules import ONNX, Call
 from hetnn.exporters.onnx.rules.quant import integers_of, reals_of
-from hetnn.exporters.onnx.schema import number, onnx, schema_of
+from hetnn.exporters.onnx.schema import least_set, number, onnx, schema_of
 from hetnn.exporters.onnx.writer import Branch, Node, Value, Writer
 from hetnn.exporters.refusal import Refusal
 from hetnn.exporters.registry import operators
@@ -106,7 +106,7 @@ class Export:
             if value.name in made and value.name not in kept and value.name not in turned:
                 turned[value.name] = called
             else:
-                self.writer.nodes.append(Node("Identity", [value.name], [called], {}))
+                self.writer.nodes.append(_same(value, called))
             self._there(Value(called, given["dtype"], tuple(given["shape"])), name)
         for k, node in enumerate(self.writer.nodes[begin:]):
             node.inputs = [turned.get(name, name) for name in node.inputs]
@@ -123,7 +123,8 @@ class Export:
             if value.name != wanted or any(wanted == there.name for there in self.outputs):
                 taken = wanted in self.types or any(wanted == there.name for there in self.outputs)
                 called = self.writer.fresh(wanted) if taken else wanted
-                self.writer.nodes.append(Node("Identity", [value.name], [called], {}, name=called))
+                self.writer.nodes.append(_same(value, called))
+                self.writer.nodes[-1].name = called
             self.outputs.append(Value(called, given["dtype"], tuple(given["shape"])))
 
     def _drop_unread(self) -> None:
@@ -181,7 +182,8 @@ class Export:
         )
         since: dict[str, int] = {"": _OLDEST}
         for node in self.writer.nodes:
-            since[node.domain] = max(since.get(node.domain, 1), schema_of(node.op_type, node.domain).since)
+            least = node.since or schema_of(node.op_type, node.domain).since
+            since[node.domain] = max(since.get(node.domain, 1), least)
         sets = [make.make_opsetid(domain, version) for domain, version in since.items()]
         model = make.make_model(
             main,
@@ -194,6 +196,10 @@ class Export:
             states = [{"input": name, "output": output} for name, output in graph.mutations]
             make.set_model_props(model, {"hetnn.states": json.dumps(states)})
         return model
+
+
+def _same(value: Value, called: str) -> Node:
+    return Node("Identity", [value.name], [called], {}, since=least_set("Identity", "", frozenset({value.dtype})))
 
 
 def unsupported(graph: _core.Graph) -> list[Refusal]:

@@ -15,6 +15,8 @@ from hetnn.errors import Unsupported
 # The newest operator set that is written: 27 has no operator more, and fewer readers. A model states the oldest that
 # has its operators as they are in this one.
 NEWEST = 26
+# Readers that follow ONNX from afar, such as ONNX Runtime's providers for accelerators, know operators up to this set.
+WIDELY_READ = 21
 _NAMES = {f"tensor({row.onnx.lower()})": row.name for row in TYPES if row.onnx}
 _NUMBERS = {row.name: row.onnx for row in TYPES if row.onnx}
 
@@ -116,3 +118,37 @@ def schema_of(op_type: str, domain: str = "") -> Schema:
         allowed,
         presets,
     )
+
+
+@cache
+def least_set(op_type: str, domain: str, dtypes: frozenset[str], told: frozenset[str] = frozenset()) -> int:
+    """The operator set that a model must state for a call on these element types, with these attributes: that of the
+    operator's newest form or, where few read it, of an older one that has all of them and means the same.
+    """
+    from onnx import defs
+
+    newest = schema_of(op_type, domain)
+    if domain or newest.since <= WIDELY_READ:
+        return newest.since
+    try:
+        older: Any = defs.get_schema(op_type, WIDELY_READ, domain)
+    except defs.SchemaError:
+        return newest.since
+    attrs = told | set(older.attributes)
+    alike = _form(older, dtypes, attrs) == _form(defs.get_schema(op_type, newest.since, domain), dtypes, attrs)
+    return int(older.since_version) if alike else newest.since
+
+
+def _form(schema: Any, dtypes: frozenset[str], attrs: frozenset[str]) -> Any:
+    """What two forms of an operator must share: a further attribute that is not told leaves what was."""
+    ports = [[(row.name, row.type_str, row.option) for row in rows] for rows in (schema.inputs, schema.outputs)]
+    told = [
+        (name, row.type, row.required, row.default_value.SerializeToString())
+        for name, row in sorted(schema.attributes.items())
+        if name in attrs
+    ]
+    kinds = {
+        row.type_param_str: {_NAMES.get(kind) for kind in row.allowed_type_strs} & dtypes
+        for row in schema.type_constraints
+    }
+    return ports, told, kinds

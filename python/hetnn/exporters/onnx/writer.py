@@ -11,7 +11,7 @@ import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
-from hetnn.exporters.onnx.schema import number, schema_of
+from hetnn.exporters.onnx.schema import least_set, number, schema_of
 
 Array = np.ndarray[Any, Any]
 Size = int | Dim
@@ -50,6 +50,7 @@ class Node:
     outputs: list[str]
     attrs: dict[str, Any]
     domain: str = ""
+    since: int = 0  # the operator set that it needs; 0: that of its newest form
     name: str = ""
     loc: str = ""
 
@@ -114,12 +115,13 @@ class Writer:
         told = {name: value for name, value in attrs.items() if value is not None and value != schema.presets[name]}
         names = [self.fresh(f"{wanted or 'value'}_{op_type.lower()}") for _ in dtypes]
         ports = ["" if value is None else value.name for value in given]
-        self.nodes.append(Node(op_type, ports, names, told, domain))
         out = []
         for k, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
             made = dtype or schema.result(k, of_each)
             assert made is not None, op_type
             out.append(Value(name, made, None if shape is None else tuple(shape)))
+        types = frozenset(dtype for dtype in (*of_each, *(value.dtype for value in out)) if dtype)
+        self.nodes.append(Node(op_type, ports, names, told, domain, least_set(op_type, domain, types, frozenset(told))))
         return out
 
     def one(self, op_type: str, inputs: Sequence[Value | None], **attrs: Any) -> Value:

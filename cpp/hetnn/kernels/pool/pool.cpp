@@ -56,6 +56,7 @@ class Pool final : public Kernel {
         window.rows = cut_y.end - cut_y.begin;
         window.cols = cut_x.end - cut_x.begin;
         if (window.rows <= 0 || window.cols <= 0) {
+          count = 1;
           std::fill_n(out, g_.channels, kind_ == PoolKind::max ? kLeast : T{});
           continue;
         }

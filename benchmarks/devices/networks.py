@@ -10,13 +10,13 @@ import argparse
 import io
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import timm
 import torch
 
 import hetnn
@@ -24,7 +24,7 @@ from hetnn import _core
 from hetnn.exporters.onnx import export
 from hetnn.importers import import_model
 
-NETWORKS = ["resnet50", "mobilenetv2_100", "vit_small_patch16_224"]
+NETWORKS = ["resnet50", "mobilenet_v2", "minilm"]
 ROUNDS, RUNS = 5, 10
 
 
@@ -36,7 +36,7 @@ def openvino_alone(model: bytes, variant: str, threads: int) -> Callable[[Any], 
         config["INFERENCE_NUM_THREADS"] = threads
     core = openvino.Core()
     request = core.compile_model(core.read_model(model, b""), variant.upper(), config).create_infer_request()
-    return lambda x: request.infer({0: x}, share_inputs=True, share_outputs=True)[0]
+    return lambda given: request.infer(dict(enumerate(given)), share_inputs=True, share_outputs=True)[0]
 
 
 def onnxruntime_alone(model: bytes, variant: str, threads: int) -> Callable[[Any], Any]:
@@ -46,8 +46,8 @@ def onnxruntime_alone(model: bytes, variant: str, threads: int) -> Callable[[Any
     options.intra_op_num_threads = threads
     (provider,) = [p for p in onnxruntime.get_available_providers() if p.lower() == f"{variant}executionprovider"]
     session = onnxruntime.InferenceSession(model, options, providers=[provider])
-    name = session.get_inputs()[0].name
-    return lambda x: session.run(None, {name: x})[0]
+    names = [port.name for port in session.get_inputs()]
+    return lambda given: session.run(None, dict(zip(names, given, strict=True)))[0]
 
 
 ALONE = {"openvino": openvino_alone, "onnxruntime": onnxruntime_alone}
@@ -63,11 +63,13 @@ def median_ms(run: Callable[[], Any]) -> float:
 
 
 def compare(name: str, target: str, threads: int) -> dict[str, Any]:
-    torch.manual_seed(0)
-    module, x = timm.create_model(name).eval(), torch.randn(1, 3, 224, 224)
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "python"))
+    from models import nets
+
+    module, inputs = nets.minilm(128) if name == "minilm" else nets.vision(name)
     with torch.no_grad():
-        wanted = module(x).numpy()
-    exported = torch.export.export(module, (x,), strict=False)
+        wanted = module(*inputs).numpy()
+    exported = torch.export.export(module, inputs, strict=False)
     model = io.BytesIO(export(_core.canonicalize(import_model(exported).graph)).SerializeToString()).getvalue()
     kind, _, variant = target.removeprefix("cpu+").partition("-")
     runs: dict[str, Callable[[Any], Any]] = {"tool alone": ALONE[kind](model, variant, threads)}
@@ -78,10 +80,10 @@ def compare(name: str, target: str, threads: int) -> dict[str, Any]:
         ("by cost", target, "cost"),
     ):
         exe = hetnn.compile(exported, compiled_for, strategy=strategy, threads=threads)
-        runs[called] = lambda x, exe=exe: exe.run([x])[0]  # type: ignore[misc]
+        runs[called] = lambda given, exe=exe: exe.run(given)[0]  # type: ignore[misc]
         parts = exe.report("dict")
         shares[called] = [f"{len(row['nodes'])} on {row['device']}" for row in parts["subgraphs"]]
-    given = x.numpy()
+    given = [value.numpy() for value in inputs]
     for called, run in runs.items():
         error = float(np.abs(run(given) - wanted).max() / np.abs(wanted).max())
         assert error < 1e-4, f"{name}, {called}: {error} from eager torch"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hetnn import _runtime
 from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.backends.code import taken_apart, with_header
 from hetnn.errors import InvalidModel, Unavailable
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 Factory = Callable[[str, Mapping[str, Any]], Backend]
 GROUP = "hetnn.backends"
 _KIND = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
-_LENGTH_BYTES = 4  # of the header before a vendor's bytes
 _OWN_KINDS = frozenset(_runtime.device_kinds())
 _given: dict[str, Factory] = {}
 _told: set[str] = set()  # those that the compiler knows
@@ -100,8 +100,7 @@ class Compiler:
         code = self._backend.compile(graph)
         if not isinstance(code, (bytes, bytearray, memoryview)):
             raise TypeError(f"compile must give bytes; it gave {type(code).__name__}")
-        header = json.dumps({"version": self._backend.version, "spec": self._spec}).encode()
-        return len(header).to_bytes(_LENGTH_BYTES, "little") + header + code
+        return with_header(self._backend.version, self._spec, code)
 
 
 def _plain(reason: Reason | str) -> tuple[str, str, str, str] | str:
@@ -121,23 +120,14 @@ def _open(kind: str) -> Callable[..., Run]:
     def open_code(
         name: str, version: int, code: bytes, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[tuple[Any, ...]]
     ) -> Run:
-        length = int.from_bytes(code[:_LENGTH_BYTES], "little")
-        try:
-            header = json.loads(code[_LENGTH_BYTES : _LENGTH_BYTES + length])
-            compiled_by, spec = str(header["version"]), dict(header["spec"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidModel(
-                f"device '{name}': its code has no header that says what compiled it. Compile the model again."
-            ) from error
+        compiled_by, spec, own = taken_apart(name, code)
         backend = _made(kind, name, spec)
         if not backend.reads(compiled_by):
             raise InvalidModel(
                 f"device '{name}': compiled by {kind} {compiled_by}; here is {backend.version}. Compile the model "
                 f"again, or install that version."
             )
-        return backend.open(
-            code[_LENGTH_BYTES + length :], [Port(*row) for row in inputs], [Port(*row) for row in outputs]
-        )
+        return backend.open(own, [Port(*row) for row in inputs], [Port(*row) for row in outputs])
 
     return open_code
 

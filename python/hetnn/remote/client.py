@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 import ssl
@@ -17,6 +16,7 @@ import numpy as np
 import hetnn
 from hetnn import errors
 from hetnn.backends.backend import Backend, Port, Run
+from hetnn.backends.code import with_header
 from hetnn.element_types import numpy_type
 from hetnn.errors import Error, InvalidModel, Unavailable
 from hetnn.remote.wire import PROTOCOL, Closed, Wire, address_of, proof, read_token
@@ -44,8 +44,7 @@ def check_place(device: str, place: Any) -> dict[str, Any]:
 
 def code_elsewhere(place: Mapping[str, Any], image: bytes) -> bytes:
     """Code of the kind `remote`: where to run the image of a subprogram, and the image."""
-    header = json.dumps({"version": Remote.version, "spec": dict(place)}).encode()
-    return len(header).to_bytes(4, "little") + header + image
+    return with_header(Remote.version, place, image)
 
 
 class Remote(Backend):

@@ -11,6 +11,7 @@ import numpy as np
 
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
+from hetnn.exporters.names import fresh_name
 from hetnn.exporters.onnx.schema import least_set, number, schema_of
 
 Array = np.ndarray[Any, Any]
@@ -74,12 +75,7 @@ class Writer:
 
     def fresh(self, wanted: str) -> str:
         """A name that nothing else has."""
-        name, k = wanted, 0
-        while name in self.names:
-            k += 1
-            name = f"{wanted}_{k}"
-        self.names.add(name)
-        return name
+        return fresh_name(self.names, wanted)
 
     def constant(self, array: Any, dtype: str, wanted: str = "constant") -> Value:
         """A constant; small ones that are equal are one."""

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hetnn.errors import Unsupported
+from hetnn.exporters.names import fresh_name
 from hetnn.exporters.tosa.file import Array, Block, Op, number
 
 # Channels last, as TOSA has images, and back.
@@ -66,12 +67,7 @@ class Writer:
 
     def fresh(self, wanted: str) -> str:
         """A name that nothing else has."""
-        name, k = wanted, 0
-        while name in self.names:
-            k += 1
-            name = f"{wanted}_{k}"
-        self.names.add(name)
-        return name
+        return fresh_name(self.names, wanted)
 
     def constant(self, array: Any, dtype: str, name: str | None = None) -> Tensor:
         """A constant; equal ones without a name of their own are one."""

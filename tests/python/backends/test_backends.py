@@ -221,6 +221,15 @@ def test_an_unknown_name_lists_the_kinds(model: Any) -> None:
         hetnn.compile(model[0], "cpu+texd")
 
 
+def test_the_one_of_the_guide(model: Any) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "devices.md").read_text()
+    code = page.split("```python\n", 1)[1].split("```", 1)[0]
+    exec(compile(code, "devices.md", "exec"), {"__name__": "guide"})
+    exe = hetnn.compile(model[0], "cpu+toy", strategy="take-all")
+    assert on(exe, "toy") == {"relu", "add"}
+    assert torch.allclose(exe(model[1]), model[2], atol=1e-5)
+
+
 PACKAGE = {
     "pyproject.toml": """
 [build-system]

@@ -100,10 +100,9 @@ class PythonBackend final : public Backend {
   double time_us(const ir::Node& node, const Bindings& bindings) const override {
     const target::ConcreteWork work = target::work_of(node, bindings);
     const int64_t bytes = target::bytes_touched(node, bindings);
-    const std::string key = text(ir::print(*alone(node, bindings), {.constants = false, .locations = false}));
-    return once(times_, key, [&] {
-      return compiler_.attr("time_us")(alone(node, bindings), work.macs, work.flops, bytes).cast<double>();
-    });
+    const auto graph = alone(node, bindings);
+    return once(times_, ir::print(*graph, {.constants = false, .locations = false}),
+                [&] { return compiler_.attr("time_us")(graph, work.macs, work.flops, bytes).cast<double>(); });
   }
 
   std::map<const ir::Node*, double> together_us(const ir::Graph& graph, const Bindings&,

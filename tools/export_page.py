@@ -84,10 +84,10 @@ device is given alone. A `.hetnn` file holds no graph; export the model that it 
 ## TOSA
 
 `OUT.tosa` is written of graphs whose values are all integers of 8 or 16 bits with fixed sizes, as an NPU is given them
-(`subgraph=`), by the schema in the package `tosa-tools` (`pip install 'hetnn[tosa]'`; it asks for an older numpy than
-torch, so it may want an environment of its own). It has: {listed}. Images enter and leave channels first, as in hetnn;
-inside they lie channels last. Rescalings round as nodes say (`q_rounding`), and TOSA's reference model then gives
-hetnn's integers bit for bit; a node that says none rounds once, halves up, where hetnn rounds to nearest even.
+(`subgraph=`; `pip install 'hetnn[tosa]'`). It has: {listed}. Images enter and leave channels first, as in hetnn;
+inside they lie channels last from layer to layer, and movement of axes that meets its inverse is left out.
+Rescalings round as nodes say (`q_rounding`), and TOSA's reference model then gives hetnn's integers bit for bit; a node
+that says none rounds once, halves up, where hetnn rounds to nearest even.
 
 ## Operators that ONNX has no form for
 

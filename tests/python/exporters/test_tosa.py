@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +16,8 @@ import pytest
 import hetnn
 from hetnn import _core
 from hetnn.exporters.tosa import export, refusal, unsupported
+from hetnn.exporters.tosa.model import Export, as_written
+from hetnn.exporters.tosa.schema import ENUMERATIONS, TABLES, attribute
 from importers.test_onnx_quantized import Network, integers_only
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,7 +77,7 @@ class Layers:
     def compare(self, *results: Any) -> bytes:
         for k, value in enumerate(results):
             self.builder.output(value, f"y{k}")
-        graph = self.builder.finish()
+        graph = self.graph = self.builder.finish()
         (_, _, shape), *_ = graph.inputs
         feed = self.rng.integers(-self.most - 1, self.most + 1, shape).astype(f"int{self.dtype[1:]}")
         wanted, data = _core.interpret(graph, [feed]), export(graph)
@@ -160,16 +165,84 @@ def test_what_has_no_form_is_told() -> None:
         export(graph)
 
 
-def test_without_tosa_tools_the_package_is_named() -> None:
+def test_without_flatbuffers_the_package_is_named() -> None:
     code = """
-import hetnn
+import sys
+sys.modules["flatbuffers"] = None
 from hetnn import _core
+from hetnn.errors import Unsupported
 from hetnn.exporters.tosa import export
 graph = _core.Graph.parse('graph @g {stage = imported} (%x: i8[2]) -> (%y) {\\n %y = bitcast(%x) {to = i8} : i8[2]\\n}')
 try:
     export(graph)
-except hetnn.Unsupported as error:
+except Unsupported as error:
     print(error)
 """
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "Run pip install 'hetnn[tosa]'" in told
+
+
+def test_the_schema_is_that_of_tosa_tools() -> None:
+    for enumeration, names in ENUMERATIONS.items():
+        theirs = getattr(importlib.import_module(f"tosa.{enumeration}"), enumeration)
+        assert {name: getattr(theirs, name) for name in names} == names
+    attributes = importlib.import_module("tosa.Attribute").Attribute
+    for kind, number in ENUMERATIONS["Op"].items():
+        assert getattr(attributes, attribute(kind)) == number
+        fields = importlib.import_module(f"tosa.{attribute(kind)}")
+        assert TABLES.get(attribute(kind), {}).keys() == {name for name, _, _ in _fields(fields)}, kind
+    for table, places in TABLES.items():
+        found = {name: (kind, place) for name, kind, place in _fields(importlib.import_module(f"tosa.{table}"))}
+        for place, (name, kind) in enumerate(places.items()):
+            assert found[name] == ("UOffsetTRelative" if kind == "at" else kind, place), (table, name)
+
+
+def _fields(module: Any) -> list[tuple[str, str, int]]:
+    """Name, kind and place of each field of a table, as the package's own builder writes it."""
+    rows = re.findall(r"def Add(\w+)\(builder.*\n +(\w+)\(", inspect.getsource(module))
+    source = inspect.getsource(module)
+    out = []
+    for name, called in rows:
+        body = re.search(rf"def {called}\(.*\n +builder\.Prepend(\w+)Slot\((\d+),", source)
+        assert body is not None
+        out.append((name, body[1], int(body[2])))
+    return out
+
+
+def test_an_order_of_axes_is_kept_from_layer_to_layer() -> None:
+    """Images are transposed at the graph's ends alone; constants of axes, too, follow them."""
+    n = Layers("i8", 7)
+    x = n.start([1, 3, 12, 10], 0.04, -5)
+    a = n.node("relu", [n.node("conv2d", [x, *n.filters([8, 3, 3, 3], 0.04)], 0.05, -128)], 0.05, -128)
+    (b,) = n.builder.create("pad", [a], {"padding": [0, 0, 1, 2, 0, 0, 0, 1], "value": -0.0})
+    c = n.node("conv2d", [b, *n.filters([8, 8, 3, 3], 0.05)], 0.03, -7)
+    d = n.node("conv2d", [b, *n.filters([8, 8, 3, 3], 0.05)], 0.03, -7)
+    (e,) = n.builder.create("concat", [c, n.node("add", [c, d], 0.03, -7)], {"axis": 1})
+    (f,) = n.builder.create("slice", [e], {"axis": 1, "start": 3, "end": 12})
+    g = n.node("conv2d", [f, *n.filters([4, 9, 1, 1], 0.03)], 0.04, 2, stride=[2, 2])
+    n.compare(g)
+    kinds = [op.kind for op in Export(n.graph).block.ops]
+    assert kinds.count("TRANSPOSE") == 2
+    assert kinds.count("SLICE") == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_equal_scales_have_few_bits(seed: int) -> None:
+    n = Layers("i8", seed)
+    x = n.start([1, 2, 64, 64], 0.04, -5)
+    scale = float(np.float32(n.rng.uniform(0.02, 0.2))) if seed else 0.08
+    n.compare(n.node("add", [x, n.node("relu", [x], 0.04, -5)], scale, 3))
+    shifts = [op for op in Export(n.graph).block.ops if op.kind == "RESCALE"]
+    assert len(shifts) == 3
+
+
+def test_a_graph_as_it_is_written_has_its_roundings() -> None:
+    """Of a network that states none, bit for bit what TOSA's reference model computes."""
+    plan = hetnn.plan(Network(signed=True, shared_bias=False).model, integers_only(), fix={"n": 2})
+    graph = next(part["graph"] for part in plan._plan.subgraphs() if part["device"] == "npu")
+    (_, _, shape), *_ = graph.inputs
+    for seed in range(5):
+        feed = np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
+        (wanted,) = _core.interpret(as_written(graph), [feed])
+        (got,) = by_reference(export(graph), [feed], [wanted.shape], ["int8"])
+        np.testing.assert_array_equal(got, wanted)

@@ -1,8 +1,7 @@
-"""The bytes of a TOSA 1.0 file, by the FlatBuffers classes of the package tosa-tools, which is imported when asked."""
+"""The bytes of a TOSA 1.0 file, by FlatBuffers' builder, which is imported when asked."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import Unsupported
+from hetnn.exporters.tosa.schema import TABLES, attribute, number
 
 Array = np.ndarray[Any, Any]
 VERSION = (1, 0, 0)
@@ -20,13 +20,14 @@ _BYTES = {"i8": 1, "i16": 2, "i32": 4, "i48": 6, "bool": 1}
 
 @dataclass
 class Op:
-    """An operator of the file; `attrs` are the fields of its attribute."""
+    """An operator of the file; `attrs` are the fields of its attribute, `node` is what it was written for."""
 
     kind: str
     inputs: list[str]
     outputs: list[str]
     attrs: dict[str, Any]
     loc: str = ""
+    node: str = ""
 
 
 @dataclass
@@ -39,24 +40,6 @@ class Block:
     ops: list[Op] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-
-
-def _schema(name: str) -> Any:
-    try:
-        return importlib.import_module(f"tosa.{name}")
-    except ModuleNotFoundError as error:
-        raise Unsupported(f"writing TOSA files needs {error.name}. Run pip install 'hetnn[tosa]'.") from error
-
-
-def number(enumeration: str, name: str) -> int:
-    """A name of one of the schema's enumerations as its number."""
-    return int(getattr(getattr(_schema(enumeration), enumeration), name))
-
-
-def _attribute_name(kind: str) -> str:
-    """CONV2D → Conv2dAttribute; const_shape and such as words."""
-    named = {"MATMUL": "MatMul", "DEPTHWISE_CONV2D": "DepthwiseConv2d", "TRANSPOSE_CONV2D": "TransposeConv2d"}
-    return named.get(kind, "".join(word.capitalize() for word in kind.split("_"))) + "Attribute"
 
 
 def _vector(builder: Any, size_bytes: int, data: bytes, count: int) -> int:
@@ -78,12 +61,15 @@ def _value(builder: Any, value: Any) -> Any:
 
 
 def _table(builder: Any, name: str, fields: dict[str, Any]) -> int:
-    module = _schema(name)
+    places = TABLES.get(name, {})
     ready = {key: _value(builder, value) for key, value in fields.items()}
-    module.Start(builder)
-    for key, value in ready.items():
-        getattr(module, f"Add{key}")(builder, value)
-    return int(module.End(builder))
+    builder.StartObject(len(places))
+    for place, (key, kind) in enumerate(places.items()):
+        if key not in ready:
+            continue
+        getattr(builder, "PrependUOffsetTRelative" if kind == "at" else f"Prepend{kind}")(ready[key])
+        builder.Slot(place)
+    return int(builder.EndObject())
 
 
 def _offsets(builder: Any, places: Sequence[int]) -> int:
@@ -128,11 +114,10 @@ def data_of(block: Block) -> bytes:
         )
 
     def operator(op: Op) -> int:
-        attribute = _attribute_name(op.kind)
         told: dict[str, Any] = {
             "Op": number("Op", op.kind),
-            "AttributeType": number("Attribute", attribute),
-            "Attribute": _table(builder, attribute, op.attrs),
+            "AttributeType": number("Op", op.kind),
+            "Attribute": _table(builder, attribute(op.kind), op.attrs),
             "Inputs": _names(builder, op.inputs),
             "Outputs": _names(builder, op.outputs),
             "Location": _table(builder, "OpLocation", {"Text": op.loc}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.exporters.refusal import Refusal
 from hetnn.exporters.tosa.file import Block, Op, data_of
-from hetnn.exporters.tosa.rules import TOSA, Call
+from hetnn.exporters.tosa.rules import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.writer import Tensor, Writer, refuse
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
+# A node in a graph's text: its name, operator and operands, and whether attributes begin.
+_NODE = re.compile(r"(?P<head>\s*%(?P<name>[^\s=,]+) = \w+\([^)]*\))(?P<attrs> \{)?")
 
 
 class Export:
@@ -57,6 +60,7 @@ class Export:
         if any(name not in there for name in row["inputs"]):
             return  # behind one that is refused
         begin = len(self.block.ops)
+        self.writer.node = row["name"]
         try:
             rule = TOSA.rules.get(row["op"])
             if rule is None:
@@ -93,6 +97,32 @@ class Export:
         self.block.tensors = {name: part for name, part in self.block.tensors.items() if name in read}
         self.block.shapes = {name: part for name, part in self.block.shapes.items() if name in read}
 
+    def data(self) -> bytes:
+        """The file. Unsupported with every node that has no form."""
+        if self.refusals:
+            listed = "\n".join(map(str, self.refusals))
+            raise Unsupported(
+                f"{len(self.refusals)} of {len(self.graph.nodes())} nodes have no form in TOSA. Export the subgraph of "
+                f"a device that has no such node.\n{listed}"
+            )
+        return data_of(self.block)
+
+
+def as_written(graph: _core.Graph) -> _core.Graph:
+    """The graph that a file of it means: a node that states no rounding, and has one in the file, states that."""
+    lines = graph.print().splitlines()
+    unstated = {row["outputs"][0] for row in graph.nodes() if row["op"] in ROUNDED and "q_rounding" not in row["attrs"]}
+    return _core.Graph.parse("\n".join(_stated(line, unstated) for line in lines))
+
+
+def _stated(line: str, names: set[str]) -> str:
+    found = _NODE.match(line)
+    if found is None or found["name"] not in names:
+        return line
+    rounding = f"q_rounding = {UNSTATED}"
+    attrs = f" {{{rounding}, " if found["attrs"] else f" {{{rounding}}}"
+    return found["head"] + attrs + line[found.end() :]
+
 
 def unsupported(graph: _core.Graph) -> list[Refusal]:
     """The nodes of a graph that hetnn writes no TOSA for, with the reason of each."""
@@ -110,14 +140,7 @@ def export(graph: _core.Graph) -> bytes:
     Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results may
     be a step off its meaning. Unsupported with every node that has no form, and where tosa-tools is not installed.
     """
-    made = Export(graph)
-    if made.refusals:
-        listed = "\n".join(map(str, made.refusals))
-        raise Unsupported(
-            f"{len(made.refusals)} of {len(graph.nodes())} nodes have no form in TOSA. Export the subgraph of a device "
-            f"that has no such node.\n{listed}"
-        )
-    return data_of(made.block)
+    return Export(graph).data()
 
 
 def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from hetnn.exporters.registry import Rules
-from hetnn.exporters.tosa.file import number, packed
-from hetnn.exporters.tosa.writer import FIRST, LAST, ONE, Factor, Tensor, Writer, factor_of, refuse
+from hetnn.exporters.tosa.file import packed
+from hetnn.exporters.tosa.schema import number
+from hetnn.exporters.tosa.writer import FIRST, LAST, ONE, Factor, Tensor, Writer, factor_of, refuse, rescaled
 
 TOSA: Rules[Any] = Rules("TOSA")
 exports = TOSA.exports
+# How TOSA rounds what states no rounding, and the operators that have one.
+UNSTATED = "single"
+ROUNDED = frozenset(
+    {"conv2d", "linear", "avg_pool2d", "adaptive_avg_pool2d", "max_pool2d", "quantize", "identity", "relu"}
+    | {"add", "sub", "mul", "reshape", "permute", "pad", "slice"}
+)
 
 
 class Call:
@@ -26,7 +33,7 @@ class Call:
         self.shape: list[int] = given["shape"]
         self.result = given["quant"]
         self.quants = [part and part["quant"] for part in row["input_types"]]
-        self.rounding = self.attrs.get("q_rounding", "single")
+        self.rounding = self.attrs.get("q_rounding", UNSTATED)
         if self.rounding == "half_even_fp32":
             self.rounding = "single"
 
@@ -70,28 +77,67 @@ class Call:
         """An image of channels last as the graph has it."""
         return self.writer.transpose(y, FIRST)
 
+    def of_elements(self, write: Callable[..., Tensor], *operands: Tensor) -> Tensor:
+        """An operator to which the order of axes is nothing, in the order that an operand was made in.
+
+        write: given the operands, of equal rank, and the order that the result is transposed by.
+        """
+        orders = [self.writer.turned(x)[1] for x in operands]
+        plain = tuple(range(len(self.shape)))
+        order = next((each for each in orders if each != plain and len(each) == len(plain)), plain)
+        return self.writer.transpose(write(*(self.writer.in_order(x, order) for x in operands), order=order), order)
+
 
 # Windows.
 
 
-def _window(call: Call, x: Tensor, kernel: list[int], fill: int, ceil: bool = False) -> tuple[Tensor, dict[str, Any]]:
-    """The image and attributes of a window that ends where the image does: TOSA has no rest behind the last one."""
-    stride = call.integers("stride") or kernel
-    dilation = call.integers("dilation") if "dilation" in call.attrs else [1, 1]
+def _window(
+    call: Call, x: Tensor, kernel: list[int], fill: int | None, ceil: bool = False
+) -> tuple[Tensor, dict[str, Any]]:
+    """The image and attributes of a window that ends where the image does: TOSA has no rest behind the last one.
+
+    fill: what the padding counts as; an image that was padded by it is read as it was. None: it does not count.
+    """
+    stride, dilation = _steps(call, kernel)
     given = call.integers("padding")
-    top, left, bottom, right = given if len(given) == 4 else given * 2
-    before, behind, sizes = [top, left], [bottom, right], list(x.shape[1:3])
-    results = call.shape[2:]
-    for k in range(2):
-        reach = (results[k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1
-        behind[k] = reach - sizes[k] - before[k]
+    top, left = given[:2] if len(given) == 4 else given
+    x, more = (x, [0] * 4) if fill is None else call.writer.unpadded(x, fill)
+    before, sizes = [top + more[0], left + more[2]], list(x.shape[1:3])
+    behind = [0, 0]
+    for k, size in enumerate(sizes):
+        behind[k] = (call.shape[2 + k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1 - size - before[k]
         if behind[k] < 0:
-            sizes[k], behind[k] = sizes[k] + behind[k], 0
+            sizes[k], behind[k] = size + behind[k], 0
     if ceil and any(part >= size for part, size in zip(behind, kernel, strict=True)):
         refuse("a window that lies in the padding as a whole")
     x = call.writer.sliced(x, [0, 0, 0, 0], [x.shape[0], *sizes, x.shape[3]])
     told: dict[str, Any] = {"Pad": [before[0], behind[0], before[1], behind[1]], "Stride": stride}
     return x, {**told, "Dilation": dilation} if "dilation" in call.attrs else told
+
+
+def _steps(call: Call, kernel: list[int]) -> tuple[list[int], list[int]]:
+    return call.integers("stride") or kernel, call.integers("dilation") if "dilation" in call.attrs else [1, 1]
+
+
+def _whole(call: Call, weight: Tensor) -> Tensor:
+    """Filters of single pixels that leave a rest at the image's end, with zeros where they would lie on it.
+
+    A filter that is larger costs less than an image that is cut.
+    """
+    assert weight.array is not None
+    kernel = list(weight.shape[2:])
+    stride, _ = _steps(call, kernel)
+    padding = call.integers("padding")
+    if kernel != [1, 1] or any(padding):
+        return weight
+    rests = [
+        size - ((goal - 1) * step + 1)
+        for size, goal, step in zip(call[0].shape[2:], call.shape[2:], stride, strict=True)
+    ]
+    if not any(rests):
+        return weight
+    array = np.pad(weight.array, [(0, 0), (0, 0), *((0, rest) for rest in rests)])
+    return Tensor(call.writer.fresh(weight.name), weight.dtype, tuple(array.shape), array)
 
 
 def _factors(call: Call, divisor: int = 1) -> list[Factor]:
@@ -135,6 +181,9 @@ def _sums(call: Call, kind: str, x: Tensor, weight: Tensor, shape: list[int], to
 @exports("conv2d")
 def _conv2d(call: Call) -> Tensor:
     weight, groups = call[1], int(call.attrs["groups"])
+    if weight.array is None:
+        refuse("with weights that are computed")
+    weight = _whole(call, weight)
     filters, channels = weight.shape[:2]
     x, told = _window(call, call.last(), list(weight.shape[2:]), call.zero())
     n, _, height, width = call.shape
@@ -165,12 +214,16 @@ def _same_scale(call: Call) -> None:
         refuse("from one scale to another")
 
 
+def _low(dtype: str) -> int:
+    return int(np.iinfo({"i8": np.int8, "i16": np.int16}[dtype]).min)
+
+
 @exports("max_pool2d")
 def _max_pool2d(call: Call) -> Tensor:
     if any(part != 1 for part in call.integers("dilation")):
         refuse("with gaps in the window")
     kernel = call.integers("kernel")
-    x, told = _window(call, call.last(), kernel, 0, bool(call.attrs["ceil_mode"]))
+    x, told = _window(call, call.last(), kernel, _low(call[0].dtype), bool(call.attrs["ceil_mode"]))
     told.pop("Dilation")
     n, c, height, width = call.shape
     mode = number("NanPropagationMode", "PROPAGATE")
@@ -192,7 +245,7 @@ def _avg_pool2d(call: Call) -> Tensor:
         kernel = call.integers("kernel")
         if call.attrs["divisor_override"] or (call.attrs["count_include_pad"] and any(call.integers("padding"))):
             refuse("with a divisor that is not the number of pixels")
-        x, told = _window(call, x, kernel, call.zero(), bool(call.attrs["ceil_mode"]))
+        x, told = _window(call, x, kernel, None, bool(call.attrs["ceil_mode"]))
     n, c, height, width = call.shape
     given: list[Tensor | str] = [x, *(call.writer.zero(0, x.dtype) for _ in range(2))]
     kinds = {"Kernel": kernel, "AccType": number("DType", "INT32")}
@@ -208,7 +261,8 @@ def _rescaled(call: Call, y: Tensor) -> Tensor:
     if (call.scale(), call.zero(), y.dtype) == (scale, zero, call.dtype):
         return y
     factor = ONE if call.scale() == scale else factor_of(call.scale() / scale)
-    return call.writer.rescale(y, [factor], (call.zero(), zero), call.dtype, call.rounding)
+    ends = call.zero(), zero
+    return call.of_elements(lambda x, order: call.writer.rescale(x, [factor], ends, call.dtype, call.rounding), y)
 
 
 @exports("quantize", "identity", "bitcast")
@@ -225,8 +279,8 @@ def _clamped(call: Call, x: Tensor, low: float, high: float) -> Tensor:
     ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[x.dtype])
     steps = [np.clip(np.rint(bound / call.scale()) + call.zero(), ends.min, ends.max) for bound in (low, high)]
     low_bytes, high_bytes = (packed(np.array([int(step)]), x.dtype) for step in steps)
-    mode = number("NanPropagationMode", "PROPAGATE")
-    return call.writer.add("CLAMP", [x], x.dtype, x.shape, MinVal=low_bytes, MaxVal=high_bytes, NanMode=mode)
+    told = {"MinVal": low_bytes, "MaxVal": high_bytes, "NanMode": number("NanPropagationMode", "PROPAGATE")}
+    return call.of_elements(lambda x, order: call.writer.add("CLAMP", [x], x.dtype, x.shape, **told), x)
 
 
 @exports("relu")
@@ -246,28 +300,64 @@ def _alike(call: Call) -> list[Tensor]:
     return [call.writer.reshape(call[k], [1] * (rank - len(call[k].shape)) + list(call[k].shape)) for k in (0, 1)]
 
 
+def _broadcast(*operands: Tensor) -> list[int]:
+    return list(np.broadcast_shapes(*(x.shape for x in operands)))
+
+
+def _of_sums(call: Call, bits: int, most: float) -> tuple[int, str]:
+    """Bits that the operands of a sum gain, and how its result is rounded.
+
+    Of equal scales every sum of bytes is tried: compilers for processors that add bytes know forms of at most 15 bits.
+    """
+    scale, _ = call.ends
+    if call.scale(0) != call.scale(1) or call[0].dtype != "i8":
+        return bits, call.rounding
+    whole = factor_of(2 * most / (scale * (1 << bits)))
+    sums = range(-510, 511)
+    wanted = [rescaled(v << (bits - 1), whole, call.rounding) for v in sums]
+    for rounding in ("double", "single"):
+        factor = factor_of(2 * most / (scale * (1 << _FEW_BITS)))
+        if [rescaled(v << (_FEW_BITS - 1), factor, rounding) for v in sums] == wanted:
+            return _FEW_BITS, rounding
+    return bits, call.rounding
+
+
+_FEW_BITS = 15
+
+
 @exports("add", "sub")
 def _sum(call: Call) -> Tensor:
     """In steps of twice the larger scale, with 20 bits more, or 15 of i16."""
-    bits, most = 15 if call[0].dtype == "i16" else 20, max(call.scale(0), call.scale(1))
-    common = [
-        call.writer.rescale(x, [factor_of(call.scale(k) / (2 * most))], (call.zero(k), 0), "i32", call.rounding, bits)
-        for k, x in enumerate(_alike(call))
-    ]
-    out = call.writer.add("ADD" if call.row["op"] == "add" else "SUB", common, "i32", call.shape)
+    most = max(call.scale(0), call.scale(1))
+    bits, rounding = _of_sums(call, 15 if call[0].dtype == "i16" else 20, most)
     scale, zero = call.ends
     leave = factor_of(2 * most / (scale * (1 << bits)))
-    return call.writer.rescale(out, [leave], (0, zero), call.dtype, call.rounding)
+    kind = "ADD" if call.row["op"] == "add" else "SUB"
+
+    def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
+        common = [
+            call.writer.rescale(
+                x, [factor_of(call.scale(k) / (2 * most))], (call.zero(k), 0), "i32", call.rounding, bits
+            )
+            for k, x in enumerate(operands)
+        ]
+        out = call.writer.add(kind, common, "i32", _broadcast(*operands))
+        return call.writer.rescale(out, [leave], (0, zero), call.dtype, rounding)
+
+    return call.of_elements(write, *_alike(call))
 
 
 @exports("mul")
 def _mul(call: Call) -> Tensor:
-    steps = [call.writer.rescale(x, [ONE], (call.zero(k), 0), "i32", "single") for k, x in enumerate(_alike(call))]
-    out = call.writer.add("MUL", [*steps, call.writer.constant([0], "i8")], "i32", call.shape)
     scale, zero = call.ends
-    return call.writer.rescale(
-        out, [factor_of(call.scale(0) * call.scale(1) / scale)], (0, zero), call.dtype, call.rounding
-    )
+    leave = factor_of(call.scale(0) * call.scale(1) / scale)
+
+    def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
+        steps = [call.writer.rescale(x, [ONE], (call.zero(k), 0), "i32", "single") for k, x in enumerate(operands)]
+        out = call.writer.add("MUL", [*steps, call.writer.constant([0], "i8")], "i32", _broadcast(*operands))
+        return call.writer.rescale(out, [leave], (0, zero), call.dtype, call.rounding)
+
+    return call.of_elements(write, *_alike(call))
 
 
 @exports("lookup")
@@ -275,7 +365,7 @@ def _lookup(call: Call) -> Tensor:
     if call[0].dtype != "i8" or call.dtype != "i8":
         refuse("of other integers than i8")
     table = call.writer.constant(np.asarray(call.attrs["table"]).reshape(-1), "i8")
-    return call.writer.add("TABLE", [call[0], table], "i8", call.shape)
+    return call.of_elements(lambda x, order: call.writer.add("TABLE", [x, table], "i8", x.shape), call[0])
 
 
 # Movement.
@@ -297,7 +387,12 @@ def _concat(call: Call) -> Tensor:
     if any(quant != call.result for quant in call.quants):
         refuse("of several scales")
     axis = int(call.attrs["axis"]) % len(call.shape)
-    return call.writer.add("CONCAT", [call[k] for k in range(len(call.inputs))], call.dtype, call.shape, Axis=axis)
+
+    def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
+        shape = [call.shape[k] for k in np.argsort(order)]
+        return call.writer.add("CONCAT", operands, call.dtype, shape, Axis=order[axis])
+
+    return call.of_elements(write, *(call[k] for k in range(len(call.inputs))))
 
 
 @exports("pad")
@@ -307,9 +402,13 @@ def _pad(call: Call) -> Tensor:
         refuse("with mirrored elements, or cut")
     ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[call.dtype])
     value = int(np.clip(np.rint(call.attrs["value"] / call.scale()) + call.zero(), ends.min, ends.max))
-    pairs = [amounts[k + side * rank] for k in range(rank) for side in (0, 1)]
-    given: list[Tensor | str] = [call[0], call.writer.sizes(pairs), call.writer.zero(value, call.dtype)]
-    return _rescaled(call, call.writer.add("PAD", given, call.dtype, call.shape))
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        axes = np.argsort(order).tolist()
+        pairs = [amounts[k + side * rank] for k in axes for side in (0, 1)]
+        return call.writer.pad(x, pairs, value)
+
+    return _rescaled(call, call.of_elements(write, call[0]))
 
 
 @exports("slice")
@@ -319,5 +418,9 @@ def _slice(call: Call) -> Tensor:
     axis, size = int(call.attrs["axis"]) % len(call.shape), call[0].shape
     start = int(call.attrs["start"])
     start = max(0, min(start + size[axis] if start < 0 else start, size[axis]))
-    starts = [start if k == axis else 0 for k in range(len(size))]
-    return _rescaled(call, call.writer.sliced(call[0], starts, call.shape))
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        axes = np.argsort(order).tolist()
+        return call.writer.sliced(x, [start if k == axis else 0 for k in axes], [call.shape[k] for k in axes])
+
+    return _rescaled(call, call.of_elements(write, call[0]))

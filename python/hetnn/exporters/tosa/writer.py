@@ -11,7 +11,8 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.exporters.names import fresh_name
-from hetnn.exporters.tosa.file import Array, Block, Op, number
+from hetnn.exporters.tosa.file import Array, Block, Op
+from hetnn.exporters.tosa.schema import number
 
 # Channels last, as TOSA has images, and back.
 LAST, FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
@@ -47,6 +48,15 @@ def factor_of(real: float, divisor: int = 1) -> Factor:
     return Factor((multiplier << bits) // divisor, exponent - bits)
 
 
+def rescaled(value: int, factor: Factor, rounding: str) -> int:
+    """An integer times a factor, as TOSA's RESCALE has it of 32 bits."""
+    shift = 31 - factor.exponent
+    nudge = (1 << (shift - 1)) if shift > 0 else 0
+    if rounding == "double" and shift > 31:
+        nudge += (1 << 30) if value >= 0 else -(1 << 30)
+    return (value * factor.multiplier + nudge) >> shift
+
+
 # The factor 1.
 ONE = Factor(1 << 30, 1)
 
@@ -62,7 +72,13 @@ class Writer:
 
     block: Block
     names: set[str]
-    turned: dict[tuple[str, tuple[int, ...]], Tensor] = field(default_factory=dict)
+    node: str = ""  # for which is written
+    # What each result of a transposition or of a new shape was made of.
+    _turned: dict[str, tuple[Tensor, tuple[int, ...]]] = field(default_factory=dict)
+    _shaped: dict[str, Tensor] = field(default_factory=dict)
+    _made: dict[tuple[str, tuple[int, ...], str], Tensor] = field(default_factory=dict)
+    # What each padded tensor was made of, how many elements stand before and behind on each axis, and their value.
+    _padded: dict[str, tuple[Tensor, list[int], int]] = field(default_factory=dict)
     _same: dict[tuple[str, bytes, tuple[int, ...]], Tensor] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
@@ -77,7 +93,7 @@ class Writer:
             return self._same[key]
         tensor = Tensor(name or self.fresh("constant"), dtype, tuple(values.shape), values)
         self.block.tensors[tensor.name] = (list(values.shape), dtype, values)
-        self.block.ops.append(Op("CONST", [], [tensor.name], {}))
+        self._write("CONST", [], tensor.name)
         if name is None:
             self._same[key] = tensor
         return tensor
@@ -86,7 +102,7 @@ class Writer:
         """A constant shape."""
         name = self.fresh("sizes")
         self.block.shapes[name] = list(sizes)
-        self.block.ops.append(Op("CONST_SHAPE", [], [name], {}))
+        self._write("CONST_SHAPE", [], name)
         return name
 
     def add(self, kind: str, inputs: Sequence[Tensor | str], dtype: str, shape: Sequence[int], **attrs: Any) -> Tensor:
@@ -94,20 +110,40 @@ class Writer:
         tensor = Tensor(self.fresh(kind.lower()), dtype, tuple(shape))
         self.block.tensors[tensor.name] = (list(shape), dtype, None)
         ports = [part if isinstance(part, str) else part.name for part in inputs]
-        self.block.ops.append(Op(kind, ports, [tensor.name], attrs))
+        self._write(kind, ports, tensor.name, attrs)
         return tensor
 
+    def _write(self, kind: str, inputs: list[str], output: str, attrs: dict[str, Any] | None = None) -> None:
+        self.block.ops.append(Op(kind, inputs, [output], attrs or {}, node=self.node))
+
+    def turned(self, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+        """The tensor that a transposition made x of, and its order of axes: x itself where none did."""
+        return self._turned.get(x.name, (x, tuple(range(len(x.shape)))))
+
     def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
-        """Axes in another order; once for each tensor, and of constants at once."""
-        key = (x.name, tuple(perm))
-        if key not in self.turned:
-            if x.array is not None:
-                self.turned[key] = self.constant(np.transpose(x.array, perm), x.dtype)
-            else:
-                shape = [x.shape[k] for k in perm]
-                self.turned[key] = self.add("TRANSPOSE", [x], x.dtype, shape, Perms=list(perm))
-                self.turned[self.turned[key].name, tuple(np.argsort(perm).tolist())] = x
-        return self.turned[key]
+        """Axes in another order: of what x was transposed from, once for each tensor, and of constants at once.
+
+        Where all axes that change places but one are of a single element it is a new shape.
+        """
+        if x.array is not None:
+            return self.constant(np.transpose(x.array, perm), x.dtype)
+        source, before = self.turned(x)
+        order = tuple(before[k] for k in perm)
+        if order == tuple(range(len(order))):
+            return source
+        shape = [source.shape[k] for k in order]
+        long = [k for k in order if source.shape[k] != 1]
+        if long == sorted(long):
+            return self.reshape(source, shape)
+        key = (source.name, order, "order")
+        if key not in self._made:
+            self._made[key] = self.add("TRANSPOSE", [source], x.dtype, shape, Perms=list(order))
+            self._turned[self._made[key].name] = source, order
+        return self._made[key]
+
+    def in_order(self, x: Tensor, order: Sequence[int]) -> Tensor:
+        """That of which x is the transposition by an order."""
+        return self.transpose(x, np.argsort(order).tolist())
 
     def zero(self, value: int, dtype: str) -> Tensor:
         """A zero point."""
@@ -115,17 +151,36 @@ class Writer:
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The same elements in another shape."""
-        if list(x.shape) == list(shape):
-            return x
+        source = self._shaped.get(x.name, x)
+        if list(source.shape) == list(shape):
+            return source
         if x.array is not None:
             return self.constant(x.array.reshape(shape), x.dtype)
-        return self.add("RESHAPE", [x, self.sizes(shape)], x.dtype, shape)
+        key = (source.name, tuple(shape), "shape")
+        if key not in self._made:
+            self._made[key] = self.add("RESHAPE", [source, self.sizes(shape)], x.dtype, shape)
+            self._shaped[self._made[key].name] = source
+        return self._made[key]
 
     def sliced(self, x: Tensor, starts: Sequence[int], shape: Sequence[int]) -> Tensor:
         """A part of a tensor."""
         if list(x.shape) == list(shape):
             return x
         return self.add("SLICE", [x, self.sizes(starts), self.sizes(shape)], x.dtype, shape)
+
+    def pad(self, x: Tensor, pairs: Sequence[int], value: int) -> Tensor:
+        """A tensor with so many elements before and behind on each axis."""
+        shape = [size + sum(pairs[2 * k : 2 * k + 2]) for k, size in enumerate(x.shape)]
+        padded = self.add("PAD", [x, self.sizes(pairs), self.zero(value, x.dtype)], x.dtype, shape)
+        self._padded[padded.name] = x, list(pairs), value
+        return padded
+
+    def unpadded(self, x: Tensor, value: int) -> tuple[Tensor, list[int]]:
+        """Of an image of channels last what was padded by a value, and how: top, bottom, left, right."""
+        source, pairs, filled = self._padded.get(x.name, (x, [0] * 8, value))
+        if len(pairs) != 8 or any((*pairs[:2], *pairs[6:])) or filled != value:
+            return x, [0] * 4
+        return source, pairs[2:6]
 
     def rescale(
         self, x: Tensor, factors: Sequence[Factor], zeros: tuple[int, int], dtype: str, rounding: str, left: int = 0

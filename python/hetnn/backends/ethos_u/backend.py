@@ -1,0 +1,107 @@
+"""An Ethos-U as a device: integers as TOSA to Vela, whose command stream and weights are the code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.backends.code import taken_apart
+from hetnn.backends.ethos_u import vela
+from hetnn.backends.ethos_u.code import MEANING, REPORT, arrays_of, with_meaning
+from hetnn.errors import InvalidModel, Unsupported
+
+if TYPE_CHECKING:
+    from hetnn import _core
+    from hetnn.executable import Executable
+
+KIND = "ethos"
+
+
+class EthosU(Backend):
+    """One accelerator. The spec: `variant`, as u55-256; and what stands around it, as Vela's files of systems have it:
+    `system_config`, `memory_mode`, `arena_bytes`, `config` (the path of such a file), `optimise` (Performance or Size).
+
+    No such processor is in a PC: `open` runs the subgraph by its meaning, with the device's roundings, and the code's
+    report has the cycles that Vela predicts.
+    """
+
+    def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+        super().__init__(name, spec)
+        self.accelerator = vela.Accelerator.of(name, self.spec)
+
+    @property
+    def version(self) -> str:
+        """Vela's own."""
+        return vela.version()
+
+    def reads(self, version: str) -> bool:
+        """Any: what runs here is the meaning, and the command stream is for a device."""
+        return True
+
+    def supports(self, node: _core.Graph) -> Iterable[Reason | str]:
+        """What TOSA has no form for, and what Vela does not map to the accelerator."""
+        from hetnn.backends.ethos_u.constraints import broken
+        from hetnn.exporters.tosa.model import Export
+
+        vela.require(self.name)
+        op = node.nodes()[-1]["op"]
+        made = Export(node)
+        if made.refusals:
+            return [Reason("no_tosa_form", op, "integers that TOSA has", each.why) for each in made.refusals]
+        return broken(made.block, self.accelerator.family)
+
+    def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
+        """Vela's cycles at the system's clock; None where Vela refuses the whole."""
+        from hetnn.exporters.tosa.model import Export
+
+        vela.require(self.name)
+        made = Export(graph)
+        try:
+            report = vela.compile_network(made.data(), self.accelerator).report
+        except Unsupported:
+            return None
+        times = {node["name"]: 0.0 for node in graph.nodes()}
+        for row in report["operators"]:
+            node = made.block.ops[row["place"]].node if row["place"] >= 0 else ""
+            if node in times:
+                times[node] += row["cycles"] / vela.cycles_per_us(self.accelerator)
+        return times
+
+    def compile(self, graph: _core.Graph) -> bytes:
+        """Vela's raw output, with the meaning of the subgraph and Vela's report in the same archive."""
+        import hetnn
+        from hetnn.exporters.tosa.model import Export, as_written
+
+        vela.require(self.name)
+        made = vela.compile_network(Export(graph).data(), self.accelerator)
+        meaning = hetnn.compile(as_written(graph), "cpu", tune=False)
+        return with_meaning(made.data, meaning._engine.image(), made.report)
+
+    def open(self, code: bytes, inputs: Sequence[Port], outputs: Sequence[Port]) -> Run:
+        """The meaning on the general processor, on one thread."""
+        from hetnn.executable import Executable
+
+        arrays = arrays_of(code)
+        if MEANING not in arrays:
+            raise InvalidModel(f"device '{self.name}': its code has no meaning beside it. Compile the model again.")
+        executable = Executable.from_image(arrays[MEANING].tobytes(), 1)
+        return lambda given: executable.run(given)
+
+
+def codes(executable: Executable) -> dict[str, dict[str, Any]]:
+    """By the name of each subprogram for an Ethos-U, the arrays of its code: Vela's, and hetnn's own two."""
+    from hetnn import _runtime
+
+    program = json.loads(_runtime.take_apart(executable._engine.image(), "the executable")["program"])
+    return {
+        row["name"]: arrays_of(taken_apart(row["device"], bytes.fromhex(row["code_hex"]))[2])
+        for row in program["subprograms"]
+        if row["kind"] == KIND
+    }
+
+
+def reports(executable: Executable) -> dict[str, dict[str, Any]]:
+    """Vela's report by the name of each subprogram: `cycles`, `operators` with theirs, `peak_bytes` of memories."""
+    return {name: json.loads(arrays[REPORT].tobytes()) for name, arrays in codes(executable).items()}

@@ -1,0 +1,193 @@
+"""Arm's Ethos-U as devices: values are those of TOSA's reference model, cycles are Vela's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hetnn
+from backends.integer_networks import NETWORKS, RELU, SAME, Net
+from hetnn import _core
+from hetnn.backends.ethos_u import codes, reports, vela
+from hetnn.errors import InvalidModel
+from hetnn.exporters.tosa import export
+from importers.test_onnx_quantized import Network
+from importers.tflite_files import reference
+
+ROOT = Path(__file__).resolve().parents[3]
+TARGET = "cpu+ethos-u55-256"
+Array = np.ndarray[Any, Any]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def packages() -> Iterator[None]:
+    """TOSA's reference model lies in an environment of its own (tests/python/requirements-apart.txt)."""
+    (apart,) = (ROOT / "build" / "apart").glob("lib/python*/site-packages")
+    sys.path.append(str(apart))
+    import tosa_reference_model  # noqa: F401
+
+    yield
+    sys.path.remove(str(apart))
+
+
+def by_reference(data: bytes, feeds: list[Array], like: list[Array]) -> list[Array]:
+    import tosa_reference_model
+
+    found, status = tosa_reference_model.run(data, feeds)
+    assert status == tosa_reference_model.GraphStatus.TOSA_VALID, status
+    return [np.asarray(got).astype(each.dtype).reshape(each.shape) for got, each in zip(found, like, strict=True)]
+
+
+def parts(model: Any, target: str = TARGET) -> list[_core.Graph]:
+    """The graphs that the Ethos-U is given."""
+    plan = hetnn.plan(model, target, strategy="take-all")
+    return [part["graph"] for part in plan._plan.subgraphs() if part["device"] != "cpu"]
+
+
+def small(seed: int = 3) -> bytes:
+    n = Net(seed)
+    x = n.conv(n.start([1, 24, 20, 3]), 8, 3, 2, RELU)
+    y = n.depthwise(x, 3, 1, RELU)
+    y = n.conv(n.joint(n.pair("ADD", n.conv(y, 8), x), y), 16, 1, 2)
+    y = n.pool(n.function("LEAKY_RELU", y), "MAX", 3, 2, SAME)
+    return n.finish(n.dense(n.mean(y), 10))
+
+
+def feed_of(exe: hetnn.Executable, seed: int = 0) -> list[Array]:
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-128, 128, port.shape).astype(np.int8) for port in exe.inputs]
+
+
+def test_a_network_goes_there_whole_and_is_saved_with_what_vela_made(tmp_path: Path) -> None:
+    data = small()
+    exe = hetnn.compile(data, TARGET, strategy="take-all")
+    report = exe.report("dict")
+    assert [part["device"] for part in report["subgraphs"]] == ["ethos-u55-256"]
+    feed = feed_of(exe)
+    (wanted,) = reference(data, [feed])[0]
+    np.testing.assert_array_equal(exe.run(feed)[0], wanted)
+    exe.save(tmp_path / "small.hetnn")
+    again = hetnn.load(tmp_path / "small.hetnn")
+    np.testing.assert_array_equal(again.run(feed)[0], wanted)
+    (told,) = reports(again).values()
+    assert told["cycles"] > 0
+    assert told["cpu_operators"] == 0
+    assert sum(row["cycles"] for row in told["operators"]) == pytest.approx(told["cycles"], rel=0.2)
+    # Planning reckons with them: cycles at 500 MHz.
+    cycles = sum(row["cycles"] for row in told["operators"])
+    assert report["subgraphs"][0]["predicted_us"] == pytest.approx(cycles / 500)
+    (code,) = codes(again).values()
+    assert code["cmd_data"][:4].tobytes() == b"COP1"
+    assert code["scratch_size"] > 0
+
+
+@pytest.mark.parametrize("name", ["ds_cnn", "sound_rows", "mobilenet_v3"])
+def test_values_are_those_of_tosas_reference_model(name: str) -> None:
+    data = NETWORKS[name]()
+    exe = hetnn.compile(data, TARGET, strategy="take-all")
+    assert len(reports(exe)) == 1
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
+    for graph in parts(data):
+        given = [np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8) for _, _, shape in graph.inputs]
+        wanted = _core.interpret(graph, given)
+        for got, want in zip(by_reference(export(graph), given, wanted), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_what_states_no_rounding_is_rounded_as_the_device_does() -> None:
+    """An ONNX network: its integers go there, reals stay on the CPU, and results are TOSA's, not to nearest even."""
+    model = Network(signed=True, shared_bias=False).model
+    exe = hetnn.compile(model, TARGET, strategy="take-all", fix={"n": 1})
+    plan = hetnn.plan(model, TARGET, strategy="take-all", fix={"n": 1})
+    kinds = {row["op"]: row["device"] for row in exe.report("dict")["graph"]}
+    assert kinds["conv2d"] == "ethos-u55-256"
+    (graph,) = [part["graph"] for part in plan._plan.subgraphs() if part["device"] != "cpu"]
+    x = np.random.default_rng(0).standard_normal(exe.inputs[0].shape).astype(np.float32)
+    (found,) = exe.run([x])
+    (plain,) = hetnn.compile(model, "cpu", fix={"n": 1}).run([x])
+    assert np.abs(found - plain).max() <= 0.051 * 2  # a step of the result or two
+    assert all(row["dtype"] != "f32" for row in graph.types().values())
+
+
+def test_reals_are_not_claimed() -> None:
+    text = "graph @g {stage = imported} (%x: f32[4]) -> (%y) {\n %y = relu(%x) : f32[4]\n}"
+    exe = hetnn.compile(text, TARGET, strategy="take-all")
+    assert {row["device"] for row in exe.report("dict")["graph"]} == {"cpu"}
+    assert "integers of 8 and 16 bits" in exe.report("json")
+
+
+@pytest.fixture(scope="module")
+def exported() -> bytes:
+    (graph,) = parts(small())
+    return export(graph)
+
+
+def test_an_unknown_accelerator_names_those_that_are() -> None:
+    with pytest.raises(InvalidModel, match=r"there is no Ethos-U 'u55-99'; there are u55-32, .*u85-2048"):
+        hetnn.compile(small(), "cpu+ethos-u55-99")
+
+
+@pytest.mark.parametrize("variant", vela.accelerators())
+def test_each_accelerator_compiles(variant: str, exported: bytes) -> None:
+    accelerator = vela.Accelerator.of("x", {"variant": variant})
+    assert vela.compile_network(exported, accelerator).report["cycles"] > 0
+
+
+def test_a_target_file_says_what_system_is_around_it(tmp_path: Path) -> None:
+    spec = {"variant": "u55-256", "system_config": "Ethos_U55_Deep_Embedded"}
+    target = {"name": "t", "devices": [{"name": "cpu", "kind": "cpu"}, {"name": "e", "kind": "ethos", "spec": spec}]}
+    slow = hetnn.compile(small(), target, strategy="take-all")
+    fast = hetnn.compile(small(), TARGET, strategy="take-all")
+    assert reports(slow)["e.0"]["cycles"] != reports(fast)["ethos-u55-256.0"]["cycles"]
+    assert slow.report("dict")["predicted_us"] > 2 * fast.report("dict")["predicted_us"]
+
+
+def test_without_vela_the_package_is_named_and_files_still_run(tmp_path: Path) -> None:
+    exe = hetnn.compile(small(), TARGET, strategy="take-all")
+    exe.save(tmp_path / "small.hetnn")
+    (tmp_path / "small.tflite").write_bytes(small())
+    code = f"""
+import sys
+sys.modules["ethosu"] = None
+import hetnn, numpy as np
+exe = hetnn.load({str(tmp_path / "small.hetnn")!r})
+print(exe.run([np.zeros(exe.inputs[0].shape, np.int8)])[0].shape)
+try:
+    hetnn.compile({str(tmp_path / "small.tflite")!r}, {TARGET!r})
+except hetnn.HetnnError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.startswith("(1, 10)"), done.stderr
+    assert "Run pip install 'hetnn[ethos-u]'" in done.stdout + done.stderr
+
+
+def test_nothing_of_vela_is_imported_before_it_is_named() -> None:
+    names = {"ethosu", "flatbuffers", "hetnn.backends.ethos_u"}
+    code = f"import sys, hetnn; hetnn.compile; print({names} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_what_vela_refuses_is_a_reason_and_the_plan_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = vela.compile_network
+
+    def refusing(network: bytes, accelerator: vela.Accelerator, tflite: bool = False) -> vela.Compiled:
+        if b"depthwise" in network:
+            raise hetnn.Unsupported("Vela refuses it: no depthwise today")
+        return real(network, accelerator, tflite)
+
+    monkeypatch.setattr(vela, "compile_network", refusing)
+    exe = hetnn.compile(small(), TARGET, strategy="take-all")
+    assert "no depthwise today" in exe.report("json")
+    assert json.loads(exe.report("json"))["nodes_on"]["ethos-u55-256"] > 0
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], reference(small(), [feed])[0][0])

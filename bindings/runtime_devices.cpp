@@ -7,7 +7,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bindings/arrays.h"
@@ -34,15 +33,19 @@ hetnn_status failed(const py::error_already_set& error, const std::string& devic
   return hetnn_fail(HETNN_UNAVAILABLE, text("device '", device, "': ", type, ": ", message).c_str());
 }
 
-// Runs `body` with the GIL and turns what it throws into a status.
+// Runs `body` with the GIL and turns what it throws into a status. What is no failure of the device (Ctrl-C) stays the
+// thread's pending exception, where Python called it: the run ends with that (run_interruptibly).
 template <typename Body>
 hetnn_status guarded(const std::string& device, const Body& body) {
+  const bool called_by_python = PyGILState_GetThisThreadState() != nullptr;
   const py::gil_scoped_acquire gil;
   try {
     body();
     return HETNN_OK;
-  } catch (const py::error_already_set& error) {
-    return failed(error, device);
+  } catch (py::error_already_set& error) {
+    const hetnn_status status = failed(error, device);
+    if (called_by_python && !error.matches(PyExc_Exception)) error.restore();
+    return status;
   } catch (const InvalidModel& error) {
     return hetnn_fail(HETNN_INVALID_MODEL, error.what());
   } catch (const std::exception& error) {
@@ -75,7 +78,6 @@ struct Visit {
   const hetnn_port *inputs = nullptr, *outputs = nullptr;
   std::vector<const void*> from = {};
   std::vector<py::array> results = {};
-  std::thread worker = {};
 
   void compute() {
     py::list arrays;
@@ -136,7 +138,6 @@ hetnn_status open(void* loaded, const hetnn_port* inputs, const hetnn_port* outp
 }
 
 void close(void* visit) {
-  if (visit_of(visit)->worker.joinable()) visit_of(visit)->worker.join();
   const py::gil_scoped_acquire gil;
   delete visit_of(visit);
 }
@@ -148,19 +149,13 @@ hetnn_status upload(void* pointer, const hetnn_tensor* inputs) {
   return HETNN_OK;
 }
 
-// On a thread of its own, so that other devices go on; no thread is kept, since a process may fork.
+// On the thread that asks, which would only wait: devices that work at once are asked by a thread each, and handing
+// over to another one costs more than a small subgraph.
 hetnn_status start(void* pointer, hetnn_event* done) {
   Visit& visit = *visit_of(pointer);
-  try {
-    if (visit.worker.joinable()) visit.worker.join();
-    visit.worker = std::thread([&visit, done] {
-      const hetnn_status status = guarded(visit.loaded->device, [&] { visit.compute(); });
-      hetnn_event_set(done, status, hetnn_error_message());
-    });
-    return HETNN_OK;
-  } catch (const std::exception& error) {
-    return hetnn_fail(HETNN_UNAVAILABLE, error.what());
-  }
+  const hetnn_status status = guarded(visit.loaded->device, [&] { visit.compute(); });
+  if (status == HETNN_OK) hetnn_event_set(done, HETNN_OK, nullptr);
+  return status;
 }
 
 hetnn_status download(void* pointer, const hetnn_tensor* outputs) {

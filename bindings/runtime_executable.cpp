@@ -153,7 +153,7 @@ void run_interruptibly(Executable& executable, std::span<const ops::View> inputs
       if (!release) release.emplace();
     };
     executable.run(inputs, outputs, options);
-  } catch (const Cancelled&) {
+  } catch (const Error&) {  // Cancelled, or of a device that was interrupted
     if (!PyErr_Occurred()) throw;
   }
   if (PyErr_Occurred()) throw py::error_already_set();  // a handler's, such as KeyboardInterrupt
@@ -253,7 +253,7 @@ void bind_runtime_executable(py::module_& m) {
           [](const std::string& path, int threads, bool copy, const std::map<std::string, CodeElsewhere>& elsewhere) {
             Executable::Elsewhere devices;
             for (const auto& [device, made] : elsewhere) {
-              devices[device] = [made](const program::Image& image) {
+              devices[device] = [made = made](const program::Image& image) {
                 const auto [kind, version, code] =
                     made(py::bytes(reinterpret_cast<const char*>(image.data()), image.size()));
                 const auto bytes = std::as_bytes(std::span(std::string_view(code)));

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
+from hetnn.backends.registry import all_measure
 from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.default_inputs import DefaultInputs
 from hetnn.errors import InvalidModel, Unsupported
@@ -20,6 +21,7 @@ from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
 from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
+from hetnn.trials import fastest
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -68,24 +70,18 @@ def compile(
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
     described = _with_speeds(resolve_target(target), settings)
-    if settings["calibrate"]:
-        step("calibrate")
-        settings["measured_us"] = _measured_us(imported.graph, described, settings)
+    measuring = all_measure(described)
+    _measure(imported.graph, described, settings, measuring, step)
     step("compile")
     with Tuning(settings["tune"], threads) as tuning:
         settings.update(tune=tuning.threads > 0, threads=tuning.threads)
-        signature = dump_json(imported.signature, "signature") if imported.signature else ""
-        compilation = _core.compile(
-            imported.graph, dump_json(described, "target"), dump_json(settings, "options"), signature
-        )
-    passes = compilation.passes
-    for_more_shapes = compilation.has_variants
-    image = compilation.image() if for_more_shapes else compilation.take_image()
-    executable = Executable.from_image(image, threads, imported.classes)
-    if for_more_shapes:
-        executable._engine.set_specializer(compilation.specialize)
+        if measuring and settings["strategy"] == "cost":
+            executable = fastest(
+                lambda strategy: _compiled(imported, described, {**settings, "strategy": strategy}, threads)
+            )
+        else:
+            executable = _compiled(imported, described, settings, threads)
     _core.return_free_memory()  # of reading the image
-    executable.passes = passes
     executable.compile_s = time.perf_counter() - began
     again = imported.apart
     executable._apart = None if again is None else SizesApart(lambda: compile(again(), target, **options))
@@ -94,6 +90,21 @@ def compile(
         executable._defaults = DefaultInputs(
             defaults.inputs, defaults.names, lambda opened: compile(defaults.opened(opened), target, **options)
         )
+    return executable
+
+
+def _compiled(
+    imported: Imported, target: Mapping[str, Any], settings: Mapping[str, Any], threads: int | None
+) -> Executable:
+    signature = dump_json(imported.signature, "signature") if imported.signature else ""
+    compilation = _core.compile(imported.graph, dump_json(target, "target"), dump_json(settings, "options"), signature)
+    passes = compilation.passes
+    for_more_shapes = compilation.has_variants
+    image = compilation.image() if for_more_shapes else compilation.take_image()
+    executable = Executable.from_image(image, threads, imported.classes)
+    if for_more_shapes:
+        executable._engine.set_specializer(compilation.specialize)
+    executable.passes = passes
     return executable
 
 
@@ -114,8 +125,7 @@ def plan(
     graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     _plan_for(example, graph, settings)
     described = _with_speeds(resolve_target(target), settings)
-    if settings["calibrate"]:
-        settings["measured_us"] = _measured_us(graph, described, settings)
+    _measure(graph, described, settings, all_measure(described), _silent)
     return Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options")))
 
 
@@ -223,6 +233,20 @@ def _with_speeds(target: dict[str, Any], settings: Mapping[str, Any]) -> dict[st
         for device in target["devices"]
     ]
     return {**target, "devices": devices}
+
+
+def _measure(
+    graph: _core.Graph,
+    target: Mapping[str, Any],
+    settings: dict[str, Any],
+    measuring: bool,
+    step: Callable[[str], None],
+) -> None:
+    """Puts times of the general processor's into the settings, where they are asked for, or where those of all other
+    devices are measured ones: times of two scales cannot be compared."""
+    if settings["calibrate"] or (measuring and not settings["measured_us"] and target["devices"][0]["kind"] == "cpu"):
+        step("calibrate")
+        settings["measured_us"] = _measured_us(graph, target, settings)
 
 
 def _measured_us(

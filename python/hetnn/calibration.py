@@ -190,7 +190,7 @@ def _run(compilations: list[_core.Compilation], threads: int | None) -> list[_Me
     executables = [Executable.from_image(compilation.image(), threads=threads) for compilation in compilations]
     rng = np.random.default_rng(0)
     first = executables[0]
-    inputs = [_example(rng, port.dtype, first.example_shape(port.name)) for port in first.inputs]
+    inputs = [example_of(rng, port.dtype, first.example_shape(port.name)) for port in first.inputs]
     out = [_Measurement() for _ in executables]
     end_s = time.monotonic() + _AWHILE_S
     for run in range(_MOST_RUNS):
@@ -201,7 +201,8 @@ def _run(compilations: list[_core.Compilation], threads: int | None) -> list[_Me
     return out
 
 
-def _example(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def example_of(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """An input to measure with: reals are random, integers zeros, so that any index is in range."""
     name = {"f32": "float32", "f64": "float64", "f16": "float16"}.get(dtype)
     if name is not None:
         return rng.standard_normal(shape).astype(name)

@@ -189,6 +189,7 @@ class Executable:
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
+        self.trials: list[dict[str, Any]] = []  # {"strategy", "ms"} of plans that were run, where devices measure
         self.quantization: QuantizeReport | None = None  # what hetnn.quantize did, in the process that did it
         self._of_thread = _OfThread()
         self._file: _File | None = None  # that holds all of it

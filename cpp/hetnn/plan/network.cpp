@@ -279,9 +279,10 @@ void price_subgraphs(const ir::Graph& graph, const NetworkOptions& options, Netw
     for (const int32_t node : plan.result.nodes[s]) {
       const ir::Node* const at = plan.nodes[static_cast<size_t>(node)];
       const auto measured = options.measured_us.find(at->name());
-      if (measured != options.measured_us.end() && measured->second.contains(device.name())) return;
-      alone_us[at] = plan.problem.time_of(node, place);
+      if (measured == options.measured_us.end() || !measured->second.contains(device.name()))
+        alone_us[at] = plan.problem.time_of(node, place);
     }
+    if (alone_us.size() < plan.result.nodes[s].size()) continue;  // measured ones stay
     const std::map<const ir::Node*, double> shares =
         device.together_us(graph, graph.hints(), alone_us, options.fusion, options.deterministic);
     for (const int32_t node : plan.result.nodes[s]) {

@@ -46,6 +46,9 @@ class Backend(ABC):
     # Whether each subgraph must be connected, and how many bytes of constants one may have (-1: any number).
     connected = False
     constant_budget_bytes = -1
+    # Whether a run here takes the time that the device takes. Where this is so of all devices of a target, the general
+    # processor's nodes are measured, too, and what plans by cost is run beside what uses one device alone.
+    measures = False
 
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
         self.name = name

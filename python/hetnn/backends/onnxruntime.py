@@ -25,6 +25,8 @@ class OnnxRuntime(Backend):
     """An execution provider. The spec: `variant`, its name there in small letters and without ExecutionProvider (cpu
     where it is absent), and `options`, the provider's own, as {"device_id": 1}."""
 
+    measures = True
+
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
         super().__init__(name, spec)
         try:

@@ -67,6 +67,17 @@ def prepare_to_compile(kind: str) -> None:
     _told.add(kind)
 
 
+def all_measure(target: Mapping[str, Any]) -> bool:
+    """Whether times on all devices of a target but the first are to be measured (Backend.measures)."""
+    others = target["devices"][1:]
+    known = [device for device in others if isinstance(device, Mapping) and str(device.get("kind")) in _told]
+    return bool(others) and len(known) == len(others) and all(_measures(device) for device in known)
+
+
+def _measures(device: Mapping[str, Any]) -> bool:
+    return bool(_made(str(device["kind"]), str(device["name"]), device.get("spec") or {}).measures)
+
+
 class Compiler:
     """What the compiler asks of a backend: checked, and with a header around its code."""
 

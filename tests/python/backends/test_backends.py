@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,34 @@ def test_a_deadline_ends_a_run_whose_device_hangs(model: Any) -> None:
     with pytest.raises(Unavailable, match="deadline"):
         run.result(20)
     assert torch.allclose(torch.from_numpy(exe.run([model[1].numpy()])[0]), model[2], atol=1e-5)
+
+
+def test_ctrl_c_while_a_device_computes_is_ctrl_c(model: Any) -> None:
+    def interrupted(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    exe = compiled(model[0], broken(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        exe(model[1])
+
+
+def test_a_device_that_is_measured_computes_what_it_is_faster_at(model: Any) -> None:
+    """Its figures promise much; what it takes is measured, and the whole runs where that takes least."""
+    waits_s = 0.02
+
+    class Measured(TextBackend):
+        measures = True
+
+        def open(self, code: bytes, inputs: Sequence[Port], outputs: Sequence[Port]) -> Run:
+            right = super().open(code, inputs, outputs)
+            return lambda arrays: (time.sleep(waits_s), right(arrays))[1]
+
+    hetnn.register_backend("text", Measured)
+    exe = hetnn.compile(model[0], "cpu+text")
+    assert on(exe, "text") == set()
+    times_ms = {row["strategy"]: row["ms"] for row in exe.trials}
+    assert max(times_ms.values()) > waits_s * 1e3 > min(times_ms.values())
+    assert torch.allclose(exe(model[1]), model[2], atol=1e-5)
 
 
 def test_another_version_does_not_open_the_file(model: Any, tmp_path: Path) -> None:

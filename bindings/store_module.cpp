@@ -58,6 +58,7 @@ void bind_store(py::module_& m) {
             if (!found) return py::none();
             py::dict out = row_of(*found);
             out["path"] = s.file(*found);
+            out["places"] = s.places(*found);
             return out;
           },
           py::arg("id"), py::arg("version") = py::none(),
@@ -92,8 +93,9 @@ void bind_store(py::module_& m) {
           "(the version, its nodes and subgraphs as JSON, the devices it is deployed on).")
       .def("remove", &Store::remove, py::arg("id"), py::arg("version") = py::none(), unlocked,
            "Forgets a version, or all.")
-      .def("deploy", &Store::deploy, py::arg("id"), py::arg("version"), py::arg("devices"), unlocked,
-           "Makes the version, by default the newest, the one that runs.")
+      .def(
+          "deploy", &Store::deploy, py::arg("id"), py::arg("version"), py::arg("devices"), py::arg("places"), unlocked,
+          "Makes the version, by default the newest, the one that runs, with the places of devices that are elsewhere.")
       .def("undeploy", &Store::undeploy, py::arg("id"), py::arg("version"), unlocked, "Takes the marks away.")
       .def(
           "deployed",

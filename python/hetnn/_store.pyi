@@ -34,10 +34,14 @@ class Store:
         (the version, its nodes and subgraphs as JSON, the devices it is deployed on).
         """
     def deploy(
-        self, id: str, version: typing.SupportsInt | typing.SupportsIndex | None, devices: collections.abc.Sequence[str]
+        self,
+        id: str,
+        version: typing.SupportsInt | typing.SupportsIndex | None,
+        devices: collections.abc.Sequence[str],
+        places: collections.abc.Mapping[str, str],
     ) -> None:
         """
-        Makes the version, by default the newest, the one that runs.
+        Makes the version, by default the newest, the one that runs, with the places of devices that are elsewhere.
         """
     def deployed(self) -> list[typing.Any]:
         """

@@ -71,7 +71,7 @@ def load(
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
-    places = _places(devices)
+    places = places_of(devices)
     elsewhere = {name: _sent_to(place) for name, place in places.items()}
     loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, elsewhere))
     loaded._set_places(places)
@@ -80,7 +80,8 @@ def load(
     return loaded
 
 
-def _places(devices: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict[str, Any]]:
+def places_of(devices: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict[str, Any]]:
+    """The places, checked and whole; none for None."""
     if not devices:
         return {}
     from hetnn.remote.client import check_place

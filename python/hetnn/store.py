@@ -12,7 +12,7 @@ import numpy as np
 
 from hetnn import _store
 from hetnn.errors import InvalidModel
-from hetnn.executable import Array, Executable, load
+from hetnn.executable import Array, Executable, load, places_of
 
 
 class UnknownNetwork(InvalidModel):
@@ -44,7 +44,7 @@ class Store:
         self.path = os.fspath(path)
         self._kept = _store.Store(self.path)
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, int | None], Executable] = {}
+        self._open: dict[tuple[str, int | None, str], Executable] = {}
 
     def add(self, id: str, executable: Executable | str | os.PathLike[str], version: int | None = None) -> int:
         """Keeps an executable, or that of a .hetnn file, and returns its version: the next one, unless it is given."""
@@ -60,7 +60,8 @@ class Store:
         """The nodes of a network, its subgraphs in run order, and the device of each, by default of what runs.
 
         Where it has loops whose bodies are programs of their own, `bodies` has `{"of", "nodes", "subgraphs"}` of each:
-        `of` is the loop, the rest as of a network. A body inside another stands before that one.
+        `of` is the loop, the rest as of a network. A body inside another stands before that one. Of devices that it is
+        deployed on elsewhere `at` has the addresses.
         """
         self.find(id, version)
         row, document, deployed = self._kept.association(id, version)
@@ -68,27 +69,32 @@ class Store:
         for part in (described, *described.get("bodies", [])):
             for subgraph in part["subgraphs"]:
                 subgraph["deployed_on"] = [name for name in (subgraph["device"],) if name in deployed]
+        places = self.find(id, version)["places"]
+        if places:
+            row["at"] = {device: place["at"] for device, place in places.items()}
         del row["bytes"]
         return {**row, **described}
 
     def find(self, id: str, version: int | None = None) -> dict[str, Any]:
-        """`network`, `version`, `hash`, `target`, `bytes` and `path`. UnknownNetwork when there is none.
+        """`network`, `version`, `hash`, `target`, `bytes`, `path` and `places`. UnknownNetwork when there is none.
 
         Unless one is named it is the version that runs: the newest of those that are deployed, else the newest.
+        `places` is what `hetnn.load` takes as `devices`: where those stand that it was deployed on elsewhere.
         """
         found = self._kept.find(id, version)
         if found is None:
             named = f"'{id}'" if version is None else f"'{id}' version {version}"
             raise UnknownNetwork(f"the store '{self.path}' holds no network {named}. `hetnn store add` adds one.")
-        return dict(found)
+        return {**found, "places": {device: json.loads(place) for device, place in sorted(found["places"].items())}}
 
     def load(self, id: str, version: int | None = None, threads: int | None = None) -> Executable:
-        """The executable, opened once."""
+        """The executable, opened once, with its devices where it was deployed."""
         found = self.find(id, version)
+        key = (found["hash"], threads, json.dumps(found["places"]))
         with self._lock:
-            opened = self._open.get((found["hash"], threads))
+            opened = self._open.get(key)
             if opened is None:
-                opened = self._open[found["hash"], threads] = load(found["path"], threads)
+                opened = self._open[key] = load(found["path"], threads, devices=found["places"])
             return opened
 
     def run(self, id: str, inputs: Mapping[str, Any], version: int | None = None) -> dict[str, Array]:
@@ -101,12 +107,21 @@ class Store:
         """Forgets one version, or all of them; `gc` deletes their files."""
         self._kept.remove(id, version)
 
-    def deploy(self, id: str, devices: Iterable[str] = (), version: int | None = None) -> None:
+    def deploy(
+        self,
+        id: str,
+        devices: Iterable[str] = (),
+        version: int | None = None,
+        places: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Makes a version, by default the newest, the one that runs, ready ahead of requests; other versions' marks go.
 
         A network is deployed whole. InvalidModel where `devices` are named and are not all that the version runs on.
+        `places` says which of its devices stand behind device servers, as `hetnn.load` takes it; whoever opens the
+        version uses those, and no device of that name here.
         """
-        self._kept.deploy(id, version, [*devices])
+        checked = places_of(places)
+        self._kept.deploy(id, version, [*devices], {device: json.dumps(place) for device, place in checked.items()})
 
     def undeploy(self, id: str, version: int | None = None) -> None:
         """Takes those marks away, of one version or of all."""

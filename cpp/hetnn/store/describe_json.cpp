@@ -13,8 +13,27 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Indices = std::vector<std::vector<int32_t>>;
 
+// The devices that could run each of these nodes, as the compiler told, in the order of the target's; those of reports
+// that tell none are `own` and the general processor, which runs everything.
+Json supports(const Json& graph, const std::set<std::string>& nodes, const std::string& own,
+              const std::vector<std::string>& devices) {
+  std::set<std::string> lacking;
+  for (const Json& node : graph) {
+    if (!nodes.contains(node.at("node").get<std::string>())) continue;
+    const auto told = node.value("supported_by", std::vector{own, devices.front()});
+    for (const std::string& device : devices) {
+      if (std::find(told.begin(), told.end(), device) == told.end()) lacking.insert(device);
+    }
+  }
+  Json out = Json::array({own});
+  for (const std::string& device : devices) {
+    if (device != own && !lacking.contains(device)) out.push_back(device);
+  }
+  return out;
+}
+
 // The longest way to the node from one that depends on none; nodes stand in an order in which they can run.
-Json nodes_json(const Json& graph) {
+Json nodes_json(const Json& graph, const std::vector<std::string>& devices) {
   std::map<std::string, int64_t> depths;
   Json out = Json::array();
   for (const Json& node : graph) {
@@ -23,27 +42,13 @@ Json nodes_json(const Json& graph) {
       if (const auto at = depths.find(input.get<std::string>()); at != depths.end())
         depth = std::max(depth, at->second + 1);
     }
-    depths[node.at("node").get<std::string>()] = depth;
-    out.push_back(
-        {{"node", node.at("node")}, {"op", node.at("op")}, {"depth", depth}, {"depends_on", node.at("inputs")}});
-  }
-  return out;
-}
-
-// Devices of the target on which each of the nodes could run: one stands against a node with reasons, or not at all.
-Json supports(const Json& report, const Json& subgraph, const std::vector<std::string>& devices) {
-  std::set<std::string> against;
-  for (const Json& row : report.at("not_on_preferred")) {
-    const Json& nodes = subgraph.at("nodes");
-    if (std::find(nodes.begin(), nodes.end(), row.at("node")) == nodes.end()) continue;
-    for (const Json& reason : row.at("reasons")) against.insert(reason.at("device").get<std::string>());
-  }
-  const auto own = subgraph.at("device").get<std::string>();
-  Json out = Json::array({own});
-  for (const std::string& device : devices) {
-    // The first is the general processor, which runs everything; another accelerator was not asked about these nodes.
-    const bool can = device == devices.front() || (own == devices.front() && !against.contains(device));
-    if (device != own && can) out.push_back(device);
+    const auto name = node.at("node").get<std::string>();
+    depths[name] = depth;
+    out.push_back({{"node", name},
+                   {"op", node.at("op")},
+                   {"depth", depth},
+                   {"supports", supports(graph, {name}, node.at("device").get<std::string>(), devices)},
+                   {"depends_on", node.at("inputs")}});
   }
   return out;
 }
@@ -77,7 +82,8 @@ Json subgraphs_json(const Json& report, const std::vector<std::string>& devices,
     const Json& row = rows.at(k);
     out.push_back({{"index", k},
                    {"device", row.at("device")},
-                   {"supports", supports(report, row, devices)},
+                   {"supports", supports(report.at("graph"), row.at("nodes").get<std::set<std::string>>(),
+                                         row.at("device").get<std::string>(), devices)},
                    {"nodes", row.at("nodes")},
                    {"depends_on", depends_on[k]}});
   }
@@ -91,7 +97,7 @@ Json bodies_json(const Json& report, const std::vector<std::string>& devices, co
     const Json& inner = body.at("report");
     const std::string within = text(called, ": the body of '", body.at("node").get<std::string>(), "'");
     out.push_back({{"of", body.at("node")},
-                   {"nodes", nodes_json(inner.at("graph"))},
+                   {"nodes", nodes_json(inner.at("graph"), devices)},
                    {"subgraphs", subgraphs_json(inner, devices, within)}});
   }
   return out;
@@ -111,7 +117,7 @@ Description describe(const program::Program& program, const std::string& called)
       throw InvalidModel(text(called, ": its report describes ", told, " subgraphs, and it has ",
                               program.subprograms.size(), ". Compile the model again."));
     }
-    Json document = {{"nodes", nodes_json(report.at("graph"))},
+    Json document = {{"nodes", nodes_json(report.at("graph"), out.devices)},
                      {"subgraphs", subgraphs_json(report, out.devices, called)}};
     if (Json bodies = bodies_json(report, out.devices, called); !bodies.empty()) document["bodies"] = std::move(bodies);
     out.document = document.dump(-1, ' ', false, Json::error_handler_t::replace);

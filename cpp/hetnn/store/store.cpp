@@ -37,7 +37,14 @@ constexpr std::string_view kParts = R"(
     network TEXT NOT NULL, version INTEGER NOT NULL, parts TEXT NOT NULL, UNIQUE (network, version),
     FOREIGN KEY (network, version) REFERENCES versions (network, version) ON DELETE CASCADE);
 )";
-constexpr std::string_view kSchema[] = {kVersions, kParts};
+// Where devices of a deployed version stand, as whoever loads it reads it; no row where that is here.
+constexpr std::string_view kPlaces = R"(
+  CREATE TABLE places (
+    network TEXT NOT NULL, version INTEGER NOT NULL, device TEXT NOT NULL, place TEXT NOT NULL,
+    UNIQUE (network, version, device),
+    FOREIGN KEY (network, version, device) REFERENCES deployments (network, version, device) ON DELETE CASCADE);
+)";
+constexpr std::string_view kSchema[] = {kVersions, kParts, kPlaces};
 
 std::string hash_text(std::string_view source) {
   return program::content_hash(std::as_bytes(std::span(source.data(), source.size())));
@@ -64,6 +71,12 @@ int64_t number(const Cell& cell) {
 
 std::string called(const std::string& id, std::optional<int64_t> version) {
   return version ? text("'", id, "' version ", *version) : text("'", id, "'");
+}
+
+std::string names(const std::vector<std::string>& each) {
+  std::string out;
+  for (const std::string& one : each) out += text(out.empty() ? "" : ", ", one);
+  return out;
 }
 
 struct Row {
@@ -302,7 +315,17 @@ void Store::remove(const std::string& id, std::optional<int64_t> version) {
   writing.commit();
 }
 
-void Store::deploy(const std::string& id, std::optional<int64_t> version, std::vector<std::string> devices) {
+std::map<std::string, std::string> Store::places(const Version& version) {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> out;
+  for (const auto& row : database().run("SELECT device, place FROM places WHERE network = ? AND version = ?",
+                                        {version.network, version.version}))
+    out.emplace(words(row[0]), words(row[1]));
+  return out;
+}
+
+void Store::deploy(const std::string& id, std::optional<int64_t> version, std::vector<std::string> devices,
+                   const std::map<std::string, std::string>& places) {
   const std::lock_guard lock(mutex_);
   Database& db = database();
   Transaction writing(db);
@@ -310,11 +333,6 @@ void Store::deploy(const std::string& id, std::optional<int64_t> version, std::v
   const std::vector<std::string> known = devices_of(row.document);
   // A part would mean nothing: the whole executable is opened, on every device that it runs on.
   if (!devices.empty() && std::set(devices.begin(), devices.end()) != std::set(known.begin(), known.end())) {
-    const auto names = [](const std::vector<std::string>& each) {
-      std::string out;
-      for (const std::string& one : each) out += text(out.empty() ? "" : ", ", one);
-      return out;
-    };
     throw InvalidModel(text(called(id, row.version.version), " runs on ", names(known), "; got ", names(devices),
                             ". A network is deployed whole: name all of its devices, or none."));
   }
@@ -322,6 +340,14 @@ void Store::deploy(const std::string& id, std::optional<int64_t> version, std::v
   for (const std::string& device : known) {
     db.run("INSERT OR IGNORE INTO deployments (network, version, device) VALUES (?, ?, ?)",
            {id, row.version.version, device});
+  }
+  for (const auto& [device, place] : places) {
+    if (std::find(known.begin(), known.end(), device) == known.end()) {
+      throw InvalidModel(text(called(id, row.version.version), " runs on ", names(known), "; got a place of '", device,
+                              "'. Name one of its devices."));
+    }
+    db.run("INSERT INTO places (network, version, device, place) VALUES (?, ?, ?, ?)",
+           {id, row.version.version, device, place});
   }
   writing.commit();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -75,8 +76,12 @@ class Store {
   void remove(const std::string& id, std::optional<int64_t> version = {});
 
   /// Makes the version, by default the newest, the one that runs, ready ahead of requests, on all of its devices; no
-  /// other version stays deployed. InvalidModel where `devices` are some and are not all that it runs on.
-  void deploy(const std::string& id, std::optional<int64_t> version, std::vector<std::string> devices);
+  /// other version stays deployed. `places` says where devices stand that are not here, in words of whoever loads it.
+  /// InvalidModel where `devices` are some and are not all that it runs on, and for a place of another device.
+  void deploy(const std::string& id, std::optional<int64_t> version, std::vector<std::string> devices,
+              const std::map<std::string, std::string>& places = {});
+  /// Of a version, those it was deployed with.
+  std::map<std::string, std::string> places(const Version& version);
   void undeploy(const std::string& id, std::optional<int64_t> version);
   /// Every version that is deployed.
   std::vector<Version> deployed();

@@ -35,7 +35,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     action("gc", "delete the files that no version names")
     deploy = action("deploy", "make a version, by default the newest, the one that runs, ready ahead of requests")
     deploy.add_argument("id", metavar="ID[:N]")
-    deploy.add_argument("devices", nargs="*", metavar="DEVICE")
+    deploy.add_argument(
+        "devices",
+        nargs="*",
+        metavar="DEVICE[=HOST:PORT]",
+        help="all that it runs on, or those that stand behind a device server, with its address",
+    )
+    deploy.add_argument("--token-file", metavar="F", help="of the device servers' token")
+    deploy.add_argument("--timeout", type=float, metavar="S", help="seconds that a run of such a device may take")
     action("undeploy", "let the newest version run again").add_argument("id", metavar="ID[:N]")
 
 
@@ -69,13 +76,14 @@ def _list(store: Store, args: argparse.Namespace) -> Answer:
 
 def _show(store: Store, args: argparse.Namespace) -> Answer:
     document = store.association(*_named(args.id))
+    at = document.get("at", {})
     parts = [("", document), *((f"{body['of']}/body ", body) for body in document.get("bodies", []))]
     rows = [
         [
             f"{of}{row['index']}",
             row["device"],
             ", ".join(row["supports"]),
-            ", ".join(row["deployed_on"]),
+            ", ".join(f"{name} at {at[name]}" if name in at else name for name in row["deployed_on"]),
             ", ".join(map(str, row["depends_on"])),
             str(len(row["nodes"])),
         ]
@@ -111,7 +119,13 @@ def _gc(store: Store, args: argparse.Namespace) -> Answer:
 
 def _deploy(store: Store, args: argparse.Namespace) -> Answer:
     id, version = _named(args.id)
-    store.deploy(id, args.devices, version)
+    elsewhere = dict(text.split("=", 1) for text in args.devices if "=" in text)
+    if elsewhere and args.token_file is None:
+        raise BadUse("DEVICE=HOST:PORT needs --token-file, the file of the device server's token")
+    place = {"token_file": args.token_file, **({} if args.timeout is None else {"timeout_s": args.timeout})}
+    here = [text for text in args.devices if "=" not in text]
+    devices = [*here, *elsewhere] if here else []
+    store.deploy(id, devices, version, {device: {"at": at, **place} for device, at in elsewhere.items()})
     return _show(store, args)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from hetnn import _store
-from hetnn.errors import DoesNotFit, InvalidModel
+from hetnn.errors import DoesNotFit, InvalidModel, Unavailable
 from hetnn.executable import load
 from hetnn.serve.runner import Batching, Deliveries, Job, Runner
 from hetnn.store import DamagedNetwork, Store, UnknownNetwork
@@ -31,8 +33,9 @@ def _opened(name: str, open: Callable[[], _T]) -> _T:
 @dataclass(frozen=True)
 class _Found:
     version: str
-    hash: str
+    hash: str  # of all that says what is opened
     path: str
+    places: Mapping[str, Any]
 
 
 class Networks:
@@ -136,10 +139,13 @@ class Networks:
         return [row["version"] for row in await self.index() if row["name"] == name]
 
     async def open_deployed(self) -> None:
-        """Opens what is deployed and every file."""
+        """Opens what is deployed and every file; what a device is not there for, when it is asked for."""
         deployed = {row["network"] for row in self.store.deployed()} if self.store else set()
         for name in (*self._files, *sorted(deployed)):
-            await self.runner(name)
+            try:
+                await self.runner(name)
+            except Unavailable as error:
+                print(f"hetnn serve: '{name}' is not opened yet: {error}", file=sys.stderr)
 
     def _check(self, name: str, version: str, unloaded: bool = False) -> int | None:
         _store.check_id(name)
@@ -153,19 +159,22 @@ class Networks:
         path = self._files.get(name)
         if path is not None and number in (None, 1):
             status = os.stat(path)
-            return _Found("1", f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}", path)
+            return _Found("1", f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}", path, {})
         if self.store is None or path is not None:
             named = f"'{name}'" if number is None else f"'{name}' version {number}"
             raise UnknownNetwork(f"there is no network {named} here.")
         found: dict[str, Any] = self.store.find(name, number)
-        return _Found(str(found["version"]), found["hash"], found["path"])
+        places = found["places"]
+        hash = f"{found['hash']} {json.dumps(places)}" if places else found["hash"]
+        return _Found(str(found["version"]), hash, found["path"], places)
 
     async def _open(self, name: str, number: int | None) -> Runner:
         found = await asyncio.to_thread(_opened, name, partial(self._find, name, number))
         kept = self._versions.get((name, found.version))
         if kept is not None and kept.hash == found.hash:
             return kept
-        executable = await asyncio.to_thread(_opened, name, partial(load, found.path, self._threads))
+        opening = partial(load, found.path, self._threads, devices=found.places)
+        executable = await asyncio.to_thread(_opened, name, opening)
         made = Runner(name, found.version, found.hash, executable, self.batching, self._deliveries)
         if kept is not None:
             self._retire(kept)

@@ -58,13 +58,14 @@ program::Blob image(uint8_t weight, const std::string& bodies = "") {
   auto bytes = std::make_shared<program::Image>(64, std::byte{weight});
   p.weights.append({bytes, *bytes});
   p.target_json = R"({"devices": [{"kind": "cpu", "name": "cpu"}, {"kind": "npu", "name": "npu"}]})";
-  p.report_json = report(subgraph("npu", R"("a", "b")") + "," + subgraph("cpu", R"("c")"),
-                         R"({"node": "c", "op": "one", "device": "cpu", "loc": "", "module": "",
+  p.report_json =
+      report(subgraph("npu", R"("a", "b")") + "," + subgraph("cpu", R"("c")"),
+             R"({"node": "c", "op": "one", "device": "cpu", "loc": "", "module": "",
          "reasons": [{"device": "npu", "label": "one_c1", "found": "", "wanted": "", "text": "no"}]})",
-                         R"({"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0},
-        {"node": "b", "op": "two", "inputs": ["a"], "device": "npu", "subgraph": 0},
-        {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1})",
-                         bodies);
+             R"({"node": "a", "op": "one", "inputs": [], "device": "npu", "subgraph": 0, "supported_by": ["npu"]},
+        {"node": "b", "op": "two", "inputs": ["a"], "device": "npu", "subgraph": 0, "supported_by": ["cpu", "npu"]},
+        {"node": "c", "op": "one", "inputs": ["a", "b"], "device": "cpu", "subgraph": 1, "supported_by": ["cpu"]})",
+             bodies);
   auto packed = std::make_shared<const program::Image>(program::pack(p));
   return {packed, *packed};
 }
@@ -87,10 +88,10 @@ TEST_F(StoreTest, TheAssociationHasDepthsOrderAndSupport) {
   Store store(folder_.string());
   store.add("net", image(1));
   EXPECT_EQ(store.association("net").document,
-            R"({"nodes":[{"node":"a","op":"one","depth":0,"depends_on":[]},)"
-            R"({"node":"b","op":"two","depth":1,"depends_on":["a"]},)"
-            R"({"node":"c","op":"one","depth":2,"depends_on":["a","b"]}],"subgraphs":[)"
-            R"({"index":0,"device":"npu","supports":["npu","cpu"],"nodes":["a","b"],"depends_on":[]},)"
+            R"({"nodes":[{"node":"a","op":"one","depth":0,"supports":["npu"],"depends_on":[]},)"
+            R"({"node":"b","op":"two","depth":1,"supports":["npu","cpu"],"depends_on":["a"]},)"
+            R"({"node":"c","op":"one","depth":2,"supports":["cpu"],"depends_on":["a","b"]}],"subgraphs":[)"
+            R"({"index":0,"device":"npu","supports":["npu"],"nodes":["a","b"],"depends_on":[]},)"
             R"({"index":1,"device":"cpu","supports":["cpu"],"nodes":["c"],"depends_on":[0]}]})");
 }
 
@@ -102,13 +103,16 @@ TEST_F(StoreTest, TheAssociationHasWhatLoopsRepeat) {
   const auto body = [](const std::string& told) { return R"({"node": "c", "report": )" + told + "}"; };
   Store store(folder_.string());
   store.add("net", image(1, body(report(subgraphs, "", graph, ""))));
-  EXPECT_THAT(store.association("net").document,
-              testing::EndsWith(R"("bodies":[{"of":"c","nodes":[{"node":"k","op":"one","depth":0,"depends_on":[]},)"
-                                R"({"node":"l","op":"two","depth":1,"depends_on":["k"]},)"
-                                R"({"node":"m","op":"two","depth":2,"depends_on":["k","l"]}],"subgraphs":[)"
-                                R"({"index":0,"device":"dsp","supports":["dsp","cpu"],"nodes":["k"],"depends_on":[]},)"
-                                R"({"index":1,"device":"cpu","supports":["cpu","npu"],"nodes":["l","m"],)"
-                                R"("depends_on":[0]}]}]})"));
+  EXPECT_THAT(
+      store.association("net").document,
+      testing::EndsWith(
+          R"("bodies":[{"of":"c","nodes":[{"node":"k","op":"one","depth":0,"supports":["dsp","cpu"],"depends_on":[]},)"
+          R"({"node":"l","op":"two","depth":1,"supports":["cpu"],"depends_on":["k"]},)"
+          R"({"node":"m","op":"two","depth":2,"supports":["cpu"],"depends_on":["k","l"]}],)"
+          R"("subgraphs":[)"
+          R"({"index":0,"device":"dsp","supports":["dsp","cpu"],"nodes":["k"],"depends_on":[]},)"
+          R"({"index":1,"device":"cpu","supports":["cpu"],"nodes":["l","m"],)"
+          R"("depends_on":[0]}]}]})"));
   EXPECT_ERROR(store.deploy("net", {}, {"dsp"}), InvalidModel, "runs on cpu, dsp, npu; got dsp");
   store.deploy("net", {}, {});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "dsp", "npu"));
@@ -149,8 +153,12 @@ TEST_F(StoreTest, DeploymentsNameDevicesOfTheVersion) {
   EXPECT_ERROR(store.deploy("net", {}, {"gpu"}), InvalidModel, "runs on cpu, npu; got gpu");
   EXPECT_ERROR(store.deploy("net", {}, {"npu"}), InvalidModel, "A network is deployed whole");
   EXPECT_TRUE(store.deployed().empty());
-  store.deploy("net", {}, {"npu", "cpu"});
+  EXPECT_ERROR(store.deploy("net", {}, {}, {{"gpu", "there"}}), InvalidModel, "got a place of 'gpu'");
+  store.deploy("net", {}, {"npu", "cpu"}, {{"npu", "there"}});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "npu"));
+  EXPECT_THAT(store.places(*store.find("net")), testing::ElementsAre(testing::Pair("npu", "there")));
+  store.deploy("net", {}, {});
+  EXPECT_TRUE(store.places(*store.find("net")).empty());
   store.undeploy("net", {});
   store.deploy("net", 1, {});
   EXPECT_THAT(store.association("net").deployed_on, testing::ElementsAre("cpu", "npu"));
@@ -191,7 +199,7 @@ TEST_F(StoreTest, DatabasesOfOthersAndOfNewerVersions) {
     Database ours(path, steps);
     ours.run("INSERT INTO versions VALUES (1)");
   }
-  EXPECT_ERROR(Store{folder_.string()}, Unsupported, "is of version 9; this hetnn knows versions up to 2");
+  EXPECT_ERROR(Store{folder_.string()}, Unsupported, "is of version 9; this hetnn knows versions up to 3");
   {
     Database ours(path, std::vector<std::string_view>(9, ""));
     ours.run("PRAGMA application_id = 5");

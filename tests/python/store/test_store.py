@@ -78,7 +78,7 @@ def test_the_commands_print_what_the_class_returns(
     status, shown = call(capsys, "--path", path, "show", "net")
     assert deployed == shown == store.association("net")
     assert list(shown) == ["network", "version", "hash", "target", "nodes", "subgraphs"]
-    assert [list(node) for node in shown["nodes"]] == [["node", "op", "depth", "depends_on"]]
+    assert [list(node) for node in shown["nodes"]] == [["node", "op", "depth", "supports", "depends_on"]]
     assert shown["subgraphs"] == [
         {
             "index": 0,

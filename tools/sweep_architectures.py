@@ -1,12 +1,13 @@
 """Runs the networks of timm and transformers beside eager torch: a table, then what hetnn does not do as torch does.
 
-    python tools/sweep_architectures.py [--only PATTERN] [--sample N --seed S] [--targets cpu,cpu+relu-only]
+    python tools/sweep_architectures.py [--only PATTERN] [--sample N --seed S] [--targets cpu,cpu+relu-only] [--dynamo]
 
 The two smallest models of every module of timm, and the base model of every kind of transformers that its configuration
 makes small, with random weights, through torch.export, on `cpu`; the smallest of a timm module on `cpu+relu-only` too.
 Each has a process of its own, one thread, a limit of memory and one of time. Outputs must be of torch's shapes and
 types and as near as f32 is, on two inputs. What torch itself does not build small, run or export, or not the same way
-twice, is counted apart with its reason. Exit code 1 where hetnn refuses a network or has one wrong.
+twice, is counted apart with its reason. With --dynamo it is torch.compile by which a network comes to hetnn, and a
+graph that stays in eager mode is a refusal. Exit code 1 where hetnn refuses a network or has one wrong.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +90,7 @@ def _own_error(module: Any, inputs: dict[str, Any], wanted: list[Any]) -> float:
         module.to(torch.float32)
 
 
-def beside(unit: str, targets: list[str], memory_bytes: int, phase: Path) -> Result:
+def beside(unit: str, targets: list[str], memory_bytes: int, phase: Path, dynamo: bool = False) -> Result:
     """What came of a unit: ok, a finding (wrong, refused, error), or what is counted apart; a row as JSON."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     warnings.simplefilter("ignore")
@@ -123,18 +126,22 @@ def beside(unit: str, targets: list[str], memory_bytes: int, phase: Path) -> Res
             return ended("not run", "no output is a tensor")
         wanted.append(once)
     phase.write_text("export")
-    try:
-        program = torch.export.export(network.module, (), given[0], strict=False)
-        exported = leaves(program.module()(**given[1]))
-    except Exception as error:
-        return ended("not exported", _line(error))
-    if difference(exported, wanted[1])[0] > 1:
-        return ended("not exported", "what torch exported is not what eager torch gives for other inputs")
+    if dynamo:
+        make = partial(_by_dynamo, network.module)
+    else:
+        try:
+            program = torch.export.export(network.module, (), given[0], strict=False)
+            exported = leaves(program.module()(**given[1]))
+        except Exception as error:
+            return ended("not exported", _line(error))
+        if difference(exported, wanted[1])[0] > 1:
+            return ended("not exported", "what torch exported is not what eager torch gives for other inputs")
+        make = partial(_by_export, program)
 
     worst = 0.0
     for target in targets:
         phase.write_text(f"{target}")
-        state, why, away = _on(program, target, given, wanted, row)
+        state, why, away = _on(partial(make, target), given, wanted, row)
         if state == "wrong" and away < float("inf"):
             own = max(_own_error(network.module, *both) for both in zip(given, wanted, strict=True))
             if away < UNSTEADY * own:
@@ -147,15 +154,32 @@ def beside(unit: str, targets: list[str], memory_bytes: int, phase: Path) -> Res
     return ended("ok", "")
 
 
+def _by_export(program: Any, target: str) -> Callable[..., Any]:
+    import hetnn
+
+    return hetnn.compile(program, target, threads=1)
+
+
+def _by_dynamo(module: Any, target: str) -> Callable[..., Any]:
+    import torch
+
+    torch._dynamo.reset()
+    compiled: Callable[..., Any] = torch.compile(module, backend="hetnn", options={"target": target, "threads": 1})
+    return compiled
+
+
 def _on(
-    program: Any, target: str, given: list[dict[str, Any]], wanted: list[list[Any]], row: dict[str, Any]
+    make: Callable[[], Callable[..., Any]],
+    given: list[dict[str, Any]],
+    wanted: list[list[Any]],
+    row: dict[str, Any],
 ) -> tuple[str, str, float]:
-    """What came of an exported program on a target: a state, why, and how far the worst output is away."""
+    """What came of a network: a state, why, and how far the worst output is away."""
     import hetnn
 
     begin = time.perf_counter()
     try:
-        executable = hetnn.compile(program, target, threads=1)
+        executable = make()
         row["compile_s"] = round(row.get("compile_s", 0) + time.perf_counter() - begin, 2)
         worst = 0.0
         for inputs, outputs in zip(given, wanted, strict=True):
@@ -167,6 +191,9 @@ def _on(
         return "refused", f"{type(error).__name__}: {error}", 0.0
     except Exception as error:  # an error of no kind of hetnn's
         return "error", _line(error), 0.0
+    left = [graph for graph in hetnn.torch_report(clear=True) if not graph.compiled]
+    if left:
+        return "refused", f"{len(left)} graphs stay in eager mode: {left[0].why}", worst
     return "ok", "", worst
 
 
@@ -190,6 +217,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=240, help="the time of one unit")
     parser.add_argument("--memory-gb", type=float, default=12, help="the address space of each process")
     parser.add_argument("--jobs", type=int, default=1, help="how many run at once")
+    parser.add_argument("--dynamo", action="store_true", help="by torch.compile in place of torch.export")
     told = parser.parse_args()
 
     import transformers
@@ -212,7 +240,8 @@ def main() -> int:
 
         def job(unit: str) -> Result:
             also = ["cpu+relu-only"] if unit.startswith("timm/") and unit.endswith("/1") else []
-            return beside(unit, told.targets.split(",") if told.targets else ["cpu", *also], memory, phase(unit))
+            targets = told.targets.split(",") if told.targets else ["cpu", *also]
+            return beside(unit, targets, memory, phase(unit), told.dynamo)
 
         def tell(unit: str, result: Result) -> None:
             state, text = result

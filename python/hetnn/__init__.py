@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hetnn.api import plan as plan
     from hetnn.backends import register_backend as register_backend
     from hetnn.calibration import calibrate as calibrate
+    from hetnn.dynamo.report import torch_report as torch_report
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
     from hetnn.onnx_backend import OnnxBackend as OnnxBackend
@@ -44,6 +45,7 @@ _HOMES = {
     "generate_problem": "hetnn.planning",
     "quantize": "hetnn.quantization.quantizer",
     "Store": "hetnn.store",
+    "torch_report": "hetnn.dynamo.report",
 }
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "plan_problem",
     "quantize",
     "register_backend",
+    "torch_report",
 ]
 
 

@@ -99,6 +99,10 @@ class Signature:
         kind, what = _kind(tree)
         if kind == "value":
             flat[what] = value
+        elif kind == "size":
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise InvalidModel(f"input '{path}' must be an integer; got {_described(value)}.")
+            flat[what] = np.array(value, np.int64)
         elif kind == "complex":
             flat[what[0]], flat[what[1]] = _parts(value, path)
         elif kind == "sequence":

@@ -179,7 +179,9 @@ class Checker {
     const std::vector<Port>& ports = input ? program_.inputs : program_.outputs;
     const int64_t index = json::read_integer(at, 0, static_cast<int64_t>(ports.size()) - 1);
     const Buffer& buffer = program_.buffers[static_cast<size_t>(ports[static_cast<size_t>(index)].buffer)];
-    if (size && (input || !buffer.shape.empty())) at.fail("is no output of rank 0");
+    if (size && !buffer.shape.empty()) at.fail(text("is no ", input ? "input" : "output", " of rank 0"));
+    if (size && input && buffer.dtype != DType::i64)
+      at.fail(text("is ", dtype_name(buffer.dtype), "; a size that is given must be i64"));
     if (rank >= 0 && buffer.shape.size() != static_cast<size_t>(rank))
       at.fail(text("has the shape ", to_string(buffer.shape), ", which must be of rank ", rank));
     if (input && !inputs_.insert(index).second) at.fail(text("takes input ", index, " a second time"));

@@ -82,6 +82,18 @@ const Cases& movement_cases() {
   %y = reshape(%t0) {shape = [12]} : f32[12]
 })",
            "reshape"},
+          {"linear_of_joined_axes", R"(graph @g {stage = imported} (%x: f32[2,3,4], %w: f32[5,4]) -> (%y) {
+  %rows = reshape(%x) {shape = [6,4]} : f32[6,4]
+  %t = linear(%rows, %w) : f32[6,5]
+  %y = reshape(%t) {shape = [2,3,5]} : f32[2,3,5]
+})",
+           "linear"},
+          {"linear_of_joined_axes", R"(graph @g {stage = imported} (%x: f32[2,3,2,2], %w: f32[5,4]) -> (%y) {
+  %rows = reshape(%x) {shape = [6,4]} : f32[6,4]
+  %t = linear(%rows, %w) : f32[6,5]
+  %y = reshape(%t) {shape = [2,3,5]} : f32[2,3,5]
+})",
+           "reshape linear"},
           {"function_of_line", R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
   %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %y = tanh(%t) : f32[2,3,6]
@@ -149,6 +161,12 @@ const Cases& movement_cases() {
            R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {
   %t0 = reshape(%x) {shape = [2,2,3], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,3]
   %y = reshape(%t0) {shape = [2,6], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,6]
+})"},
+          {"linear_of_joined_axes", "the result keeps the last axis of the linear layer",
+           R"(graph @g {stage = imported} (%x: f32[2,3,4], %w: f32[5,4]) -> (%y) {
+  %rows = reshape(%x) {shape = [6,4]} : f32[6,4]
+  %t = linear(%rows, %w) : f32[6,5]
+  %y = reshape(%t) {shape = [5,6]} : f32[5,6]
 })"},
           {"permute_of_permute", "quantized values have one scale",
            R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {

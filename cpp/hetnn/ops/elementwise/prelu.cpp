@@ -38,7 +38,7 @@ OpDef define_prelu() {
           .doc = "Parametric rectified linear unit, one slope or one a channel: y = max(x, 0) + slope * min(x, 0).",
           .inputs = {{"x", "[N,C,...]"}, {"slope", "[1] or [C]"}},
           .traits = Trait::elementwise | Trait::channelwise,
-          .torch = {{"aten.prelu.default", "x slope"}, {"aten._prelu_kernel.default", "x slope"}},
+          .torch = {{"aten.prelu.default", "x slope"}},
           .infer = infer,
           .meaning = evaluate_prelu,
           .tolerance = function_def(Function::prelu).tolerance,

@@ -325,6 +325,28 @@ Rule gather_of_one() {
           }};
 }
 
+bool keeps_rows(const Match& m) {
+  const Shape& shape = m.root()->output()->shape();
+  return !shape.empty() && shape.back() == m.value("rows")->shape().back();
+}
+
+// As torch's ATen level has every linear layer; what stands before and behind meets it without the reshapes.
+Rule linear_of_joined_axes() {
+  return {.name = "linear_of_joined_axes",
+          .equation = "reshape(linear(reshape(x))) = linear(reshape(x))",
+          .pattern = op("reshape", {exclusive(op("linear", {op("reshape", {any("x")})}, "rows"))}),
+          .guards = {{"the result keeps the last axis of the linear layer", keeps_rows}},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            const ir::Node& linear = *m.node("rows");
+            Shape shape = m.root()->output()->shape();
+            shape.back() = linear.input(0)->shape().back();
+            std::vector<ir::Value*> inputs = linear.inputs();
+            inputs.front() = build.reshape(m.value("x"), shape);
+            return build.like(linear, inputs);
+          }};
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -345,8 +367,17 @@ const RuleSet& movement() {
                {{"there is one input", [](const Match& m) { return m.root()->inputs().size() == 1; }}}),
        nothing("concat_of_slices", "concat(x[:a], x[a:b], x[b:]) = x", op("concat", {op("slice", {any("x")})}),
                {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
-       reshape_of_view(), function_of_line(), channels_of_line(), sum_of_lines(), permute_of_permute(),
-       permute_as_reshape(), permute_of_fewer_axes(), gather_of_one(), pad_into_convolution(), reduce_three_axes()}};
+       reshape_of_view(),
+       linear_of_joined_axes(),
+       function_of_line(),
+       channels_of_line(),
+       sum_of_lines(),
+       permute_of_permute(),
+       permute_as_reshape(),
+       permute_of_fewer_axes(),
+       gather_of_one(),
+       pad_into_convolution(),
+       reduce_three_axes()}};
   return set;
 }
 

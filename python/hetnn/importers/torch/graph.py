@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
@@ -27,12 +22,13 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
+from hetnn.importers.torch.decompositions import beyond_rules, decomposed, decompositions, knows
 from hetnn.importers.torch.numbers import Numbers
-from hetnn.importers.torch.program import inlined, with_values_apart, without_dropout
-from hetnn.importers.torch.reading import expanded, in_place, is_readable, sharing
+from hetnn.importers.torch.program import inlined
+from hetnn.importers.torch.reading import expanded, in_place, is_readable, place_of, sharing
 from hetnn.importers.torch.rules import DTYPES, Call
 from hetnn.importers.torch.rules.call import PARTS, TORCH, cast_attributes, found_symbols
-from hetnn.importers.torch.rules.complexes import COMPLEX, complex_call, is_complex
+from hetnn.importers.torch.rules.complexes import complex_call, is_complex
 from hetnn.importers.torch.rules.conditions import CONDITIONS, values_must_hold
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
@@ -43,9 +39,6 @@ _VANISH = {
     "aten._assert_tensor_metadata.default",
     "aten._linalg_check_errors.default",
 }
-
-
-_TORCH = str(Path(torch.__file__).parent)
 
 
 def _is_number_of_sizes(node: torch.fx.Node) -> bool:
@@ -78,20 +71,25 @@ def _is_layer_of_dropout(node: torch.fx.Node) -> bool:
     return bool(stack) and str(stack[-1][1]).startswith("torch.nn.modules.dropout.")
 
 
-def import_exported_program(program: ExportedProgram) -> Imported:
+def import_exported_program(program: ExportedProgram, *, functional: bool = False) -> Imported:
     """The graph of an exported program: what rows and rules read stays whole, parameters and buffers are constants.
 
+    functional: torch has decomposed the program as far as rules need, and what behaves as in training is meant to.
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
+    signature = Signature(program)
+    if functional:
+        importer = _Importer(program, signature)
+        importer.convert()
+        return importer.finish()
     whole = inlined(program)
     _refuse_training(whole)
-    signature = Signature(program)
     importer = _Importer(whole, signature)
-    if is_readable(whole, _knows) and importer.reads_all():
+    if is_readable(whole, knows) and importer.reads_all():
         return importer.finish()
     apart: set[str] = set()
     while True:
-        decomposed, held = _decomposed(program, apart)
+        rest, held = decomposed(program, apart)
         if held and apart:
             return importer.finish()  # refuses, with the rules' reasons
         if held:
@@ -99,90 +97,12 @@ def import_exported_program(program: ExportedProgram) -> Imported:
                 f"torch decomposes an operator of the model for sizes alone that fulfil {', '.join(held)}, as the "
                 "example's do. Export the model with those sizes fixed."
             )
-        importer = _Importer(decomposed, signature)
+        importer = _Importer(rest, signature)
         importer.convert()
-        refused = {name for name in importer.refused if name not in apart and name in _decompositions()}
+        refused = {name for name in importer.refused if name not in apart and name in decompositions()}
         if not refused:
             return importer.finish()
         apart |= refused  # what a rule does not take, torch may still decompose into what others do
-
-
-@cache
-def _decompositions() -> dict[str, tuple[Any, Any]]:
-    """All that torch can decompose: by name, the overload and its decomposition."""
-    table = {**decomposition_table, **torch.export.default_decompositions()}
-    return {str(overload): (overload, function) for overload, function in table.items()}
-
-
-def _knows(name: str) -> bool:
-    return name in COMPLEX or TORCH.knows(name)
-
-
-@cache
-def _usual() -> set[str]:
-    """What torch.export decomposes by itself; of the others some do not stay functional."""
-    return {str(overload) for overload in torch.export.default_decompositions()}
-
-
-@cache
-def _beyond_rules() -> dict[Any, Any]:
-    """The decompositions of all that no row or rule reads."""
-    return {overload: function for name, (overload, function) in _decompositions().items() if not _knows(name)}
-
-
-# What torch held sizes to, when it decomposed a program: it says so once, as it remembers what it evaluated.
-_held_before: WeakKeyDictionary[Any, dict[frozenset[str], list[str]]] = WeakKeyDictionary()
-
-
-def _decomposed(program: ExportedProgram, apart: set[str]) -> tuple[ExportedProgram, list[str]]:
-    """The program with everything decomposed that no row or rule reads, and what stands in `apart`.
-
-    With it the equations among open sizes that torch took from the example: the result holds where they do.
-    """
-    environment = _sizes_of(program)
-    before = len(environment.guards) if environment is not None else 0
-    decomposed = _decomposed_by(program, apart)
-    if environment is None:
-        return decomposed, []
-    equal = [str(guard.expr) for guard in environment.guards[before:] if str(guard.expr).startswith("Eq(")]
-    known = _held_before.setdefault(environment, {})
-    held = known.setdefault(frozenset(apart), equal)
-    return decomposed, held
-
-
-def _sizes_of(program: ExportedProgram) -> Any:
-    """Where torch keeps the open sizes of a program; None where it has none."""
-    for node in program.graph.nodes:
-        mode = getattr(node.meta.get("val"), "fake_mode", None)
-        if mode is not None:
-            return mode.shape_env
-    return None
-
-
-def _decomposed_by(program: ExportedProgram, apart: set[str]) -> ExportedProgram:
-    """That program, by as many of torch's decompositions as do not fail."""
-    table = {
-        **_beyond_rules(),
-        **{overload: function for name, (overload, function) in _decompositions().items() if name in apart},
-    }
-    try:
-        return _run_decompositions(program, table)
-    except Exception:  # whatever torch's decompositions make of the program
-        table = {overload: function for overload, function in table.items() if str(overload) in _usual()}
-    try:
-        return _run_decompositions(program, table)
-    except Exception as error:  # whatever torch finds wrong with the program
-        raise InvalidModel(f"torch cannot decompose the exported program: {error}. Export the model again.") from error
-
-
-def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
-    program = with_values_apart(without_dropout(program))
-    # Where a written buffer would need a gradient, torch traces for training unless it is told not to.
-    with warnings.catch_warnings(), torch.no_grad():
-        # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.
-        warnings.filterwarnings("ignore", message=".isinstance.treespec, LeafSpec", category=FutureWarning)
-        decomposed: ExportedProgram = program.run_decompositions(table)
-    return decomposed
 
 
 class _Importer:
@@ -202,6 +122,7 @@ class _Importer:
         self._new_sizes = 0
         self._inputs_so_far = 0
         self._states: dict[str, Any] = {}  # of a buffer: its value before
+        self._given_sizes: list[torch.fx.Node] = []  # inputs that are sizes
         self._initial: dict[str, np.ndarray[Any, Any]] = {}  # of an input that is a state
         self._ports: dict[str, int] = {}  # of an input: its place
         self._generators: list[tuple[Any, np.ndarray[Any, Any]]] = []  # the next state of each, and its first one
@@ -213,6 +134,8 @@ class _Importer:
     def convert(self) -> None:
         self._declare_symbols()
         self._inputs = self._lift_inputs()
+        for node in self._given_sizes:
+            self._name_size(node)
         self._require_sizes()
         for node in self._program.graph.nodes:
             if node.op == "call_function":
@@ -332,7 +255,7 @@ class _Importer:
         """Numbers drawn from a generator whose state the graph keeps, seeded by its place among them."""
         name, initial = f"generator{len(self._generators)}", initial_state(len(self._generators))
         before = self.builder.add_input(name, "u32", list(initial.shape))
-        drawn, after = self.builder.create("draw", [before], {"shape": list(shape)}, node.name, *self.loc(node))
+        drawn, after = self.builder.create("draw", [before], {"shape": list(shape)}, node.name, *place_of(node))
         self._generators.append((after, initial))
         return drawn
 
@@ -391,6 +314,12 @@ class _Importer:
             self._ports[node.name] = port
             self._inputs_so_far += 1
             return {"value": port}
+        if isinstance(value, torch.SymInt):
+            self._values[node] = self.builder.add_input(node.name, "i64", [])
+            self._inputs_so_far += 1
+            if not self.has_values(value.node.expr.free_symbols):  # no axis of an input is as long
+                self._given_sizes.append(node)
+            return {"size": port}
         # Exported with a plain number or None: fixed, and no input of the graph.
         self._values[node] = value
         return fixed(value)
@@ -439,7 +368,7 @@ class _Importer:
         # A size, or what compares sizes.
         of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
         counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
-        if not (picks or counts or target in _VANISH or _knows(target)):
+        if not (picks or counts or target in _VANISH or knows(target)):
             self._inline(node, target)
             return
         if any(value in self._missing for value in node.all_input_nodes):
@@ -479,7 +408,7 @@ class _Importer:
 
     def _note(self, node: torch.fx.Node, target: str, why: str = "") -> None:
         self._missing.add(node)
-        scope, file, line = self.loc(node)
+        scope, file, line = place_of(node)
         where = f"{file}:{line}" if file else scope or node.name
         self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
 
@@ -494,7 +423,7 @@ class _Importer:
 
     def _inline(self, node: torch.fx.Node, target: str) -> None:
         """Puts torch's decomposition of a node where the node stands."""
-        body = expanded(node, _beyond_rules(), self._bodies)
+        body = expanded(node, beyond_rules(), self._bodies)
         if body is None:
             self._note(node, target)
             return
@@ -581,10 +510,12 @@ class _Importer:
         return [self.argument(node) for node in made]
 
     def _name_size(self, node: torch.fx.Node) -> None:
-        """A number that a body is given as a tensor, and reads as a size."""
+        """A number that comes as a tensor, and is read as a size."""
         size, value = node.meta.get("val"), self._values[node]
         if isinstance(size, torch.SymInt) and hasattr(value, "dtype"):
             symbol = size.node.expr
+            if not symbol.is_Symbol:
+                raise Unsupported(f"the input '{node.name}' is the size {symbol}, whose parts no other input tells.")
             self._declare(symbol, self._own_size(str(symbol)), *self._range(symbol, -MOST, MOST), 1)
             self.builder.create("read_size", [value], {"sizes": [self.symbols.dim(size)]}, node.name)
 
@@ -601,22 +532,6 @@ class _Importer:
             return body, [body.take(value, None) for value in build(body.inputs)]
         finally:
             self.builder, self._computed = around, self._computed.parents
-
-    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
-        scope = ""
-        stack = node.meta.get("nn_module_stack")
-        if stack:
-            path = list(stack.values())[-1][0]
-            scope = str(path).removeprefix("L['self'].").removeprefix("L['self']")
-        file, line = "", 0
-        for row in reversed((node.meta.get("stack_trace") or "").splitlines()):
-            row = row.strip()
-            if row.startswith('File "') and _TORCH not in row:
-                parts = row.split('"')
-                file = Path(parts[1]).name
-                line = int(parts[2].split("line ")[1].split(",")[0])
-                break
-        return scope, file, line
 
     # Outputs
 

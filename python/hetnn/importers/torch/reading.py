@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten
+
+_TORCH = str(Path(torch.__file__).parent)
 
 # Composites of torch whose result shares no memory with an input, though nothing in their schema says so.
 _FRESH = {
@@ -122,3 +125,21 @@ def _traced(node: Node, inputs: list[Node], values: list[Any], table: dict[Any, 
         return None
     calls = [inner for inner in body.graph.nodes if inner.op == "call_function"]
     return None if any(inner.target is node.target or _is_mutable(inner) for inner in calls) else body
+
+
+def place_of(node: Node) -> tuple[str, str, int]:
+    """A node's place in the model: its scope, its file and the line."""
+    scope = ""
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        path = list(stack.values())[-1][0]
+        scope = str(path).removeprefix("L['self'].").removeprefix("L['self']")
+    file, line = "", 0
+    for row in reversed((node.meta.get("stack_trace") or "").splitlines()):
+        row = row.strip()
+        if row.startswith('File "') and _TORCH not in row:
+            parts = row.split('"')
+            file = Path(parts[1]).name
+            line = int(parts[2].split("line ")[1].split(",")[0])
+            break
+    return scope, file, line

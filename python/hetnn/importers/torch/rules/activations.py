@@ -53,6 +53,17 @@ def _elu(call: Call) -> Any:
     return call.create("elu", [call["self"]], alpha=float(call["alpha"]))
 
 
+@rule("_prelu_kernel.default")
+def _prelu_kernel(call: Call) -> Any:
+    """As prelu, where slopes broadcast against x; torch gives those of channels as [1, channels, 1, 1]."""
+    x, slope = call["self"], call["weight"]
+    of_channels = len(slope.shape) == len(x.shape) and all(size == 1 for k, size in enumerate(slope.shape) if k != 1)
+    if of_channels:
+        return call.create("prelu", [x, call.reshape(slope, [slope.shape[1] if len(slope.shape) > 1 else 1])])
+    positive = call.create("gt", [x, call.constant(0, call.dtype())])
+    return call.create("where", [positive, x, call.create("mul", [slope, x])])
+
+
 @rule("threshold.default")
 def _threshold(call: Call) -> Any:
     x, dtype = call["self"], call.dtype()

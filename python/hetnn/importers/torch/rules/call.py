@@ -16,6 +16,7 @@ from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import MOST, WHOLE_END, Size, broadcast
 from hetnn.importers.registry import Front, Row, Rule
+from hetnn.importers.torch.reading import place_of
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -67,9 +68,6 @@ class Importer(Protocol):
 
     def random(self, shape: Sequence[Size], node: torch.fx.Node) -> Any:
         """Numbers of [0, 1) in f32, by a generator of the node's own."""
-
-    def loc(self, node: torch.fx.Node) -> tuple[str, str, int]:
-        """The node's place in the model: its scope, its file and the line."""
 
     def argument(self, value: Any) -> Any:
         """What stands for an argument of a node: values, sizes, and lists of those."""
@@ -299,7 +297,7 @@ class Call(Building):
             inputs = self._met(inputs)
         elif op == "expand":
             inputs = [self._met_with(inputs[0], attrs["shape"])]
-        scope, file, line = self._importer.loc(self._node)
+        scope, file, line = place_of(self._node)
         return list(self._importer.builder.create(op, list(inputs), attrs, self._node.name, scope, file, line))
 
     def _met(self, values: Sequence[Any]) -> Sequence[Any]:

@@ -18,7 +18,8 @@ _BY_PARTS = {
     f"aten.{name}.{overload}"
     for overload, names in {
         "default": "neg sum mean view reshape _unsafe_view squeeze unsqueeze permute t expand cat flip roll "
-        "index_select gather clone alias detach contiguous split_with_sizes stack lift_fresh_copy repeat "
+        "index_select gather clone alias detach contiguous split_with_sizes stack repeat "
+        "lift lift_fresh lift_fresh_copy "
         "diagonal constant_pad_nd triu tril as_strided copy full full_like zeros zeros_like new_zeros new_full "
         "scalar_tensor empty_strided empty_like cumsum index_put _unsafe_index_put scatter_add masked_scatter "
         "slice_scatter select_scatter diagonal_scatter index_add index_copy embedding resize unfold diag_embed "

@@ -254,6 +254,14 @@ def _for_heads(call: Call, x: Any, queries: Sequence[Size]) -> Any:
     return call.reshape(x, [wanted[0], queries[1], length, depth])
 
 
+@rule("_scaled_dot_product_flash_attention_for_cpu.default")
+def _attention_with_sums(call: Call) -> Any:
+    """What torch runs the next by; its second output, sums of exponentials, is for gradients."""
+    if call["dropout_p"] != 0:
+        raise Unsupported("attention with dropout")
+    return _attention(call), None
+
+
 @rule("scaled_dot_product_attention.default")
 def _attention(call: Call) -> Any:
     scale = call["scale"]

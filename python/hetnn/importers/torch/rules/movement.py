@@ -14,6 +14,8 @@ from hetnn.importers.torch.rules.call import Call, rule
     "clone.default",
     "alias.default",
     "detach.default",
+    "lift.default",
+    "lift_fresh.default",
     "lift_fresh_copy.default",
     "contiguous.default",
     "resolve_conj.default",

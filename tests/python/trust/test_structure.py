@@ -222,7 +222,7 @@ WHOLE = {"args": [{"value": 0}], "names": ["x"], "kwargs": [], "outputs": {"tupl
         ({"names": [1]}, r"names\[0\] must be a text"),
         ({"args": [], "names": []}, "takes 0 inputs; the program has 1"),
         ({"args": [{"value": 0}, {"value": 0}]}, r"args\[1\].value takes input 0 a second time"),
-        ({"args": [{"size": 0}]}, r"args\[0\].size is no output of rank 0"),
+        ({"args": [{"size": 0}]}, r"args\[0\].size is no input of rank 0"),
         ({"kwargs": [["x", {"fixed": 1}]]}, r"kwargs\[0\]\[0\] stands twice"),
         ({"kwargs": [["x"]]}, r"kwargs\[0\] must be a key and a tree"),
         ({"outputs": {"value": -1}}, r"outputs.value must be an integer in \[0, 1\]; found -1"),
@@ -274,3 +274,18 @@ def test_a_signature_that_is_none_is_refused(changes: Any, message: str) -> None
     program["signature"] = {**WHOLE, **changes} if isinstance(changes, dict) else changes
     with pytest.raises(hetnn.InvalidModel, match=message):
         hetnn.Executable.from_image(_runtime.put_together(**{**pieces, "program": json.dumps(program)}))
+
+
+def test_an_integer_that_is_an_open_size_is_given_as_a_number(tmp_path: Path) -> None:
+    class Padded(nn.Module):
+        def forward(self, x: torch.Tensor, n: int) -> torch.Tensor:
+            return torch.cat([x, torch.zeros(n, 3)]) * n
+
+    model, x = Padded().eval(), torch.randn(2, 3)
+    program = torch.export.export(model, (x, 4), dynamic_shapes={"x": None, "n": torch.export.Dim.DYNAMIC})
+    hetnn.compile(program).save(tmp_path / "m.hetnn")
+    run = hetnn.load(tmp_path / "m.hetnn")
+    for n in (4, 7, 2):
+        torch.testing.assert_close(run(x, n), model(x, n))
+    with pytest.raises(hetnn.InvalidModel, match="must be an integer; got"):
+        run(x, 2.5)

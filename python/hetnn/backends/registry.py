@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hetnn import _runtime
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.backends.code import taken_apart, with_header
+from hetnn.backends.isolated import Isolated, limits_of, source_of
 from hetnn.errors import InvalidModel, Unavailable
 
 if TYPE_CHECKING:
@@ -22,13 +23,17 @@ GROUP = "hetnn.backends"
 _KIND = re.compile(r"[a-z][a-z0-9_]*(-[a-z0-9_]+)*")
 _OWN_KINDS = frozenset(_runtime.device_kinds())
 _given: dict[str, Factory] = {}
+_isolated: dict[str, Any] = {}  # of those given: what `isolate` says where a spec does not
 _told: set[str] = set()  # those that the compiler knows
 
 
-def register_backend(kind: str, factory: Factory) -> None:
+def register_backend(kind: str, factory: Factory, *, isolate: bool | Mapping[str, float] = False) -> None:
     """Makes a kind of device known to this process, or replaces it.
 
     factory: a class derived from Backend, or a function of a device's name and spec that gives one.
+    isolate: its compiler and its runs have a process of their own, which may crash or hang: that is Unavailable, here.
+        {"compile_s": 600, "run_s": 30} says after how many seconds it is taken to hang. `isolate` in a device's spec
+        says the same of that device. Another process must be able to import the factory.
     InvalidModel for a name that is none, or that of a kind of hetnn's own.
     """
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
@@ -37,7 +42,10 @@ def register_backend(kind: str, factory: Factory) -> None:
         raise InvalidModel(f"kind '{kind}': the factory must be a class or a function; got {type(factory).__name__}.")
     if kind in _OWN_KINDS:
         raise InvalidModel(f"'{kind}' is a kind of device of hetnn's own; give yours another name.")
+    if limits_of(kind, isolate) is not None:
+        source_of(kind, factory)
     _given[kind] = factory
+    _isolated[kind] = isolate
 
 
 def backend_kinds() -> list[str]:
@@ -144,13 +152,18 @@ def _open(kind: str) -> Callable[..., Run]:
 
 
 def _made(kind: str, name: str, spec: Mapping[str, Any]) -> Backend:
-    backend = _factory(kind)(name, spec)
+    limits = limits_of(name, spec.get("isolate", _isolated.get(kind) if kind in _given else None))
+    own = {key: value for key, value in spec.items() if key != "isolate"}
+    if limits is not None:
+        return Isolated(kind, name, own, source_of(kind, _given.get(kind)), limits)
+    backend = factory_of(kind)(name, own)
     if not isinstance(backend, Backend):
         raise InvalidModel(f"kind '{kind}': its factory gave {type(backend).__name__}, not a hetnn.backends.Backend.")
     return backend
 
 
-def _factory(kind: str) -> Factory:
+def factory_of(kind: str) -> Factory:
+    """What makes backends of the kind. InvalidModel where there is none, Unavailable where it cannot be imported."""
     if kind in _given:
         return _given[kind]
     entry = _installed().get(kind)

@@ -52,8 +52,8 @@ if(SKBUILD)
 endif()
 install(TARGETS hetnn_shared EXPORT hetnn_runtime LIBRARY DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime ${namelink})
 install(FILES ${static_library} DESTINATION ${HETNN_LIB_DIR} COMPONENT runtime)
-install(FILES cpp/hetnn/capi/hetnn.h cpp/hetnn/capi/hetnn.hpp DESTINATION ${HETNN_INCLUDE_DIR}/hetnn
-        COMPONENT runtime)
+install(FILES cpp/hetnn/capi/hetnn.h cpp/hetnn/capi/hetnn.hpp cpp/hetnn/capi/backend.h
+        DESTINATION ${HETNN_INCLUDE_DIR}/hetnn COMPONENT runtime)
 install(FILES cpp/hetnn/base/dtypes.inc DESTINATION ${HETNN_INCLUDE_DIR}/hetnn/base COMPONENT runtime)
 install(EXPORT hetnn_runtime NAMESPACE hetnn:: FILE hetnn-runtime-targets.cmake DESTINATION ${HETNN_CMAKE_DIR}
         COMPONENT runtime)

@@ -5,6 +5,7 @@ group `hetnn.backends`. A target names it as `cpu+KIND` or `cpu+KIND-VARIANT`, o
 """
 
 from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.backends.library import Library
 from hetnn.backends.registry import backend_kinds, register_backend
 
-__all__ = ["Backend", "Port", "Reason", "Run", "backend_kinds", "register_backend"]
+__all__ = ["Backend", "Library", "Port", "Reason", "Run", "backend_kinds", "register_backend"]

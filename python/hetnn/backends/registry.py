@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from hetnn import _runtime
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.backends.code import taken_apart, with_header
-from hetnn.backends.isolated import Isolated, limits_of, source_of
 from hetnn.errors import InvalidModel, Unavailable
 
 if TYPE_CHECKING:
@@ -42,8 +41,11 @@ def register_backend(kind: str, factory: Factory, *, isolate: bool | Mapping[str
         raise InvalidModel(f"kind '{kind}': the factory must be a class or a function; got {type(factory).__name__}.")
     if kind in _OWN_KINDS:
         raise InvalidModel(f"'{kind}' is a kind of device of hetnn's own; give yours another name.")
-    if limits_of(kind, isolate) is not None:
-        source_of(kind, factory)
+    if isolate is not False:
+        from hetnn.backends.isolated import limits_of, source_of
+
+        if limits_of(kind, isolate) is not None:
+            source_of(kind, factory)
     _given[kind] = factory
     _isolated[kind] = isolate
 
@@ -152,10 +154,14 @@ def _open(kind: str) -> Callable[..., Run]:
 
 
 def _made(kind: str, name: str, spec: Mapping[str, Any]) -> Backend:
-    limits = limits_of(name, spec.get("isolate", _isolated.get(kind) if kind in _given else None))
+    isolate = spec.get("isolate", _isolated.get(kind, False) if kind in _given else False)
     own = {key: value for key, value in spec.items() if key != "isolate"}
-    if limits is not None:
-        return Isolated(kind, name, own, source_of(kind, _given.get(kind)), limits)
+    if isolate is not False:
+        from hetnn.backends.isolated import Isolated, limits_of, source_of
+
+        limits = limits_of(name, isolate)
+        if limits is not None:
+            return Isolated(kind, name, own, source_of(kind, _given.get(kind)), limits)
     backend = factory_of(kind)(name, own)
     if not isinstance(backend, Backend):
         raise InvalidModel(f"kind '{kind}': its factory gave {type(backend).__name__}, not a hetnn.backends.Backend.")

@@ -15,7 +15,7 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve \
+ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
@@ -156,9 +156,12 @@ fuzz-tflite-networks: $(STAMPS)/install
 fuzz-models: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)
 # Schedules of an NPU altered in their figures, names, lines and groups, SCHEDULES of them.
+MESSAGES ?= 1000000
 SCHEDULES ?= 20000
 fuzz-schedules: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_schedules.py --models $(SCHEDULES)
+fuzz-devices: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_devices.py --messages $(MESSAGES)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install

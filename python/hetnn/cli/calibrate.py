@@ -1,24 +1,41 @@
-"""`hetnn calibrate`: measures this machine's kernels, so that plans predict its own times."""
+"""`hetnn calibrate`: measures this machine, or the ways to devices elsewhere, so that plans predict their times."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
+from typing import Any
 
 from hetnn.calibration import calibrate
-from hetnn.cli.answer import Answer
+from hetnn.cli.answer import Answer, BadUse
+from hetnn.cli.model import parse_pairs
 from hetnn.cli.progress import Progress
+from hetnn.machine import write_whole
 from hetnn.report.text import table
+from hetnn.target import resolve_target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Where the file goes, and the threads to measure with."""
     parser.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: in the user's cache)")
     parser.add_argument("--threads", type=int, metavar="N", help="CPU threads of a run (default: all)")
+    parser.add_argument(
+        "--device",
+        action="append",
+        metavar="NAME=HOST:PORT",
+        help="measure the way to this device behind a device server, and write a target with it to --output",
+    )
+    parser.add_argument("--token-file", metavar="F", help="of the device servers' token")
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Measures this machine's kernels: `output`, the file's path, and what it holds (`cpu`, `threads`, `families`)."""
+    """Measures this machine's kernels: `output`, the file's path, and what it holds (`cpu`, `threads`, `families`).
+
+    With devices elsewhere the ways to them: `output`, and the target in it (`name`, `devices`, `links`).
+    """
+    if args.device:
+        return _measure_links(args)
     with Progress("calibrate", args.quiet) as progress:
         progress("measure the kernels")
         path = calibrate(args.output, args.threads)
@@ -30,3 +47,25 @@ def run(args: argparse.Namespace) -> Answer:
     ]
     text = f"{sheet['cpu']}, {sheet['threads']} threads: {path}\n{table(['family', 'of', 'in a us'], rows)}"
     return Answer({"output": str(path), **sheet}, text)
+
+
+def _measure_links(args: argparse.Namespace) -> Answer:
+    if args.token_file is None or args.output is None:
+        raise BadUse("--device needs --token-file, the file of the device servers' token, and --output, for the target")
+    from hetnn.remote.client import measure_link
+
+    places = parse_pairs("--device", args.device)
+    target = resolve_target("+".join(["cpu", *places]))
+    general = target["devices"][0]["name"]
+    links: list[dict[str, Any]] = []
+    with Progress("calibrate", args.quiet) as progress:
+        for device, at in places.items():
+            progress(f"measure the way to {at}")
+            ways = measure_link(device, {"at": str(at), "token_file": args.token_file})
+            links.append({"from": general, "to": device, **ways["to"]})
+            links.append({"from": device, "to": general, **ways["from"]})
+    target["links"] = links
+    write_whole(Path(args.output), json.dumps(target, indent=1) + "\n")
+    rows = [[row["from"], row["to"], f"{row['latency_us']:,.0f}", f"{row['bytes_per_us']:,.0f}"] for row in links]
+    text = f"{target['name']}: {args.output}\n{table(['from', 'to', 'us', 'bytes in a us'], rows)}"
+    return Answer({"output": args.output, **target}, text)

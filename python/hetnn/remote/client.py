@@ -6,9 +6,10 @@ import hashlib
 import os
 import socket
 import ssl
+import statistics
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from hetnn.remote.wire import PROTOCOL, Closed, Wire, address_of, proof, read_to
 KIND = "remote"
 _KEYS = {"at", "token_file", "timeout_s", "tls", "tls_ca"}
 _DEFAULT_TIMEOUT_S = 30.0
+_MEASURED_CALLS, _MEASURED_BYTES = 30, 4 << 20
 
 
 def check_place(device: str, place: Any) -> dict[str, Any]:
@@ -45,6 +47,32 @@ def check_place(device: str, place: Any) -> dict[str, Any]:
 def code_elsewhere(place: Mapping[str, Any], image: bytes) -> bytes:
     """Code of the kind `remote`: where to run the image of a subprogram, and the image."""
     return with_header(Remote.version, place, image)
+
+
+def measure_link(device: str, place: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The way to a device server, {"to" and "from": {"latency_us", "bytes_per_us"}}, as a target's `links` has them: a
+    visit pays half of an empty round trip each way, and for its bytes. Unavailable where there is no server."""
+    conversation = _Conversation(device, place, b"")
+    data = memoryview(bytes(_MEASURED_BYTES))
+    empty_us = _median_us(lambda: conversation.measure([], 0))
+    there_us = _median_us(lambda: conversation.measure([data], 0))
+    back_us = _median_us(lambda: conversation.measure([], _MEASURED_BYTES))
+    conversation.end()
+    return {
+        way: {"latency_us": empty_us / 2, "bytes_per_us": _MEASURED_BYTES / max(us - empty_us, 1e-3 * us)}
+        for way, us in (("to", there_us), ("from", back_us))
+    }
+
+
+def _median_us(call: Callable[[], None]) -> float:
+    """The median of some calls after a first one."""
+    call()
+    times = []
+    for _ in range(_MEASURED_CALLS):
+        began = time.perf_counter()
+        call()
+        times.append((time.perf_counter() - began) * 1e6)
+    return statistics.median(times)
 
 
 class Remote(Backend):
@@ -102,6 +130,16 @@ class _Conversation:
         except (KeyError, TypeError, ValueError) as error:
             raise Unavailable(f"{self._called}: its answer makes no sense: {error}") from error
         return out
+
+    def measure(self, buffers: Sequence[memoryview], answer_bytes: int) -> None:
+        """Sends bytes and takes some."""
+        with self._lock:
+            self._call({"want": "measure", "answer_bytes": answer_bytes}, buffers, self._deadline())
+
+    def end(self) -> None:
+        """Ends the connection; the next call makes another."""
+        with self._lock:
+            self._end()
 
     @property
     def _called(self) -> str:

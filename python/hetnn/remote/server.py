@@ -21,7 +21,7 @@ import hetnn
 from hetnn.element_types import numpy_type
 from hetnn.errors import Error, InvalidModel, Unavailable, Unsupported
 from hetnn.executable import Executable, Port
-from hetnn.remote.wire import MOST_PAYLOAD_BYTES, PROTOCOL, Closed, Wire, address_of, proof
+from hetnn.remote.wire import MOST_MEASURED_BYTES, MOST_PAYLOAD_BYTES, PROTOCOL, Closed, Wire, address_of, proof
 
 _GREETING_S = 20.0  # in which a connection must show its token
 _IDLE_S = 600.0  # that a connection may be silent
@@ -106,10 +106,7 @@ class DeviceServer:
             self._wires.add(wire)
         try:
             self._greet(wire)
-            while True:
-                header, payload = wire.receive(time.monotonic() + _IDLE_S)
-                answer, arrays = self._answer(header, payload)
-                wire.send(answer, [_bytes_of(array) for array in arrays], time.monotonic() + _MESSAGE_S)
+            self._serve_requests(wire)
         except (Closed, Unavailable):
             pass  # who asked has gone
         except Error as error:
@@ -119,6 +116,12 @@ class DeviceServer:
             wire.close()
             with self._lock:
                 self._wires.discard(wire)
+
+    def _serve_requests(self, wire: Wire) -> None:
+        while True:
+            header, payload = wire.receive(time.monotonic() + _IDLE_S)
+            answer, arrays = self._answer(header, payload)
+            wire.send(answer, [_bytes_of(array) for array in arrays], time.monotonic() + _MESSAGE_S)
 
     def _greet(self, wire: Wire) -> None:
         until = time.monotonic() + _GREETING_S
@@ -140,8 +143,10 @@ class DeviceServer:
             if want == "keep":
                 self._keep(hash, payload)
                 return {"ok": True}, []
+            if want == "measure":
+                return {"ok": True}, [np.zeros(_answered_bytes(header.get("answer_bytes")), np.uint8)]
             if want != "run":
-                raise InvalidModel(f"a request wants keep or run; found {want!r}.")
+                raise InvalidModel(f"a request wants keep, run or measure; found {want!r}.")
             with self._lock:
                 found = self._codes.get(hash)
                 if found is not None:
@@ -181,12 +186,18 @@ class DeviceServer:
                 self._codes.popitem(last=False)
 
 
+def _answered_bytes(wanted: Any) -> int:
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 <= wanted <= MOST_MEASURED_BYTES:
+        raise InvalidModel(f"answer_bytes must be a number from 0 to {MOST_MEASURED_BYTES}; found {wanted!r}.")
+    return wanted
+
+
 def _arrays_of(ports: Sequence[Port], shapes: Any, payload: memoryview) -> list[Any]:
     if not isinstance(shapes, list) or len(shapes) != len(ports):
         raise InvalidModel(f"a run has {len(ports)} inputs; found the shapes {shapes!r:.80}.")
     out, offset = [], 0
     for port, shape in zip(ports, shapes, strict=True):
-        if not isinstance(shape, list) or not all(isinstance(size, int) and 0 <= size < 1 << 48 for size in shape):
+        if not isinstance(shape, list) or not all(type(size) is int and 0 <= size < 1 << 48 for size in shape):
             raise InvalidModel(f"input '{port.name}': a shape is a list of sizes; found {shape!r:.80}.")
         dtype = np.dtype(numpy_type(port.dtype))
         count = 1

@@ -24,6 +24,7 @@ _WORD = b"hetnn1\0\0"
 _PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 4 << 30
+MOST_MEASURED_BYTES = 64 << 20  # of an answer to who measures the way
 _PIECE_BYTES = 1 << 20
 _MOST_BUFFERS = 512  # that one call of the system takes
 

@@ -1,0 +1,80 @@
+"""The ways to device servers: measured into a target, and taken by plans."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hetnn
+from hetnn.cli import main
+from hetnn.errors import Unavailable
+from hetnn.remote.client import measure_link
+from hetnn.remote.server import DeviceServer
+from hetnn.target import resolve_target
+
+TOKEN = "a token that both sides know"
+TEXT = "graph @g {stage = imported} (%x: f32[1,3,64,64]) -> (%y) {\n  %y = relu(%x) : f32[1,3,64,64]\n}"
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    server = DeviceServer(resolve_target("relu-only")["devices"][1:], TOKEN, "127.0.0.1:0")
+    threading.Thread(target=server.serve, daemon=True).start()
+    yield server.port
+    server.end()
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text(TOKEN + "\n")
+    return path
+
+
+def test_a_way_is_measured_and_plans_take_it(
+    port: int, token_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "there.json"
+    words = ["--device", f"relu-only=127.0.0.1:{port}", "--token-file", str(token_file), "-o", str(out), "--json"]
+    assert main(["calibrate", *words]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    target = json.loads(out.read_text())
+    assert answer == {"output": str(out), **target}
+    assert [(row["from"], row["to"]) for row in target["links"]] == [("cpu", "relu-only"), ("relu-only", "cpu")]
+    for row in target["links"]:
+        assert 1 < row["latency_us"] < 1e6
+        assert 1 < row["bytes_per_us"] < 1e6
+
+    def problem(links: list[dict[str, Any]]) -> dict[str, Any]:
+        return hetnn.plan(TEXT, {**target, "links": links}).problem()
+
+    assert problem(target["links"])["links"] == target["links"]
+    # The same network: on the device over a way that costs nothing, here over one that costs a second.
+    report = {}
+    for latency_us in (0.0, 1e6):
+        links = [{**row, "latency_us": latency_us, "bytes_per_us": 1e9} for row in target["links"]]
+        report[latency_us] = hetnn.plan(TEXT, {**target, "links": links}).report("dict")["predicted_us"]
+    assert report[0.0] <= report[1e6] < 1e6
+
+
+def test_a_way_that_is_not_there_says_so(token_file: Path) -> None:
+    with pytest.raises(Unavailable, match="no connection"):
+        measure_link("relu-only", {"at": "127.0.0.1:9", "token_file": token_file, "timeout_s": 2})
+
+
+def test_what_is_missing_is_said(port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["calibrate", "--device", f"relu-only=127.0.0.1:{port}"]) == 2
+    assert "--device needs --token-file" in capsys.readouterr().err
+
+
+def test_no_more_is_sent_back_than_is_bounded(port: int, token_file: Path) -> None:
+    from hetnn.remote import client
+
+    asked = client._Conversation("d", {"at": f"127.0.0.1:{port}", "token_file": token_file}, b"")
+    with pytest.raises(hetnn.InvalidModel, match="answer_bytes must be a number from 0 to"):
+        asked.measure([], 1 << 40)

@@ -25,7 +25,8 @@ py::list rules() {
       out.append(py::dict(py::arg("pass") = stage.pass, py::arg("set") = stage.set->name,
                           py::arg("set_doc") = stage.set->doc, py::arg("name") = rule.name,
                           py::arg("equation") = rule.equation, py::arg("pattern") = to_string(rule.pattern),
-                          py::arg("guards") = guards, py::arg("exactness") = rule.exactness));
+                          py::arg("guards") = guards, py::arg("exactness") = rule.exactness,
+                          py::arg("rounds_otherwise") = rule.steps_apart != nullptr));
     }
   }
   return out;

@@ -179,6 +179,8 @@ def rules_page() -> str:
             lines += [f"### {rule['set']}", "", rule["set_doc"], ""]
             at = rule["pass"], rule["set"]
         lines.append(f"- **{rule['name']}**: `{rule['equation']}`; {rule['exactness']}.")
+        if rule["rounds_otherwise"]:
+            lines.append("  With `deterministic` only where no result is rounded otherwise.")
         if rule["guards"]:
             lines.append(f"  Where {'; '.join(rule['guards'])}.")
         lines.append(f"  Pattern: `{rule['pattern']}`.")

@@ -2,7 +2,9 @@
 #include "hetnn/compiler/pipeline.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +97,29 @@ void check_inputs(const ir::Graph& graph, const Figures& inputs_within) {
   }
 }
 
+// By how much layers that canonicalization made layers of integers are apart from the model's reals; none where it
+// made none.
+std::optional<report::NoteRow> note_of(const std::vector<passes::Firing>& rounded_otherwise) {
+  if (rounded_otherwise.empty()) return {};
+  double sum = 0;
+  const passes::Firing* most = &rounded_otherwise.front();
+  for (const passes::Firing& firing : rounded_otherwise) {
+    sum += firing.steps_apart;
+    if (firing.steps_apart > most->steps_apart) most = &firing;
+  }
+  const auto count = static_cast<double>(rounded_otherwise.size());
+  const auto percent = [](double share) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.2g %%", std::min(share, 1.0) * 100);
+    return std::string(digits.data());
+  };
+  return report::NoteRow{
+      most->node, text("of ", rounded_otherwise.size(), rounded_otherwise.size() == 1 ? " layer" : " layers",
+                       " between conversions the integers are computed exactly, not in the model's f32: about ",
+                       percent(sum / count), " of them may be a step apart, of this one ", percent(most->steps_apart),
+                       "; deterministic keeps the model's roundings")};
+}
+
 }  // namespace
 
 Draft::Draft(ir::Graph model, const TargetSpec& to, const CompileOptions& how)
@@ -121,6 +146,7 @@ report::Report Draft::report() const {
   out.rewrites = rewrites;
   out.rewriting = rewriting;
   out.fusions = fusions;
+  if (std::optional<report::NoteRow> note = note_of(rounded_otherwise)) out.notes.push_back(std::move(*note));
   for (const auto& [node, body] : bodies) {
     report::Report inner = body->report();
     std::ranges::move(inner.bodies, std::back_inserter(out.bodies));

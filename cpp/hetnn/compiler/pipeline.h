@@ -12,6 +12,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/compiler/compile.h"
+#include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/legalize.h"
 
 namespace hetnn::pipeline {
@@ -44,6 +45,7 @@ struct Draft {
   ir::Graph canonical;
   std::optional<plan::NetworkPlan> as_written;  // its plan; none where pins or a strict device leave none
   std::set<std::string, std::less<>> kept_as_written;
+  std::vector<passes::Firing> rounded_otherwise;  // of the canonical rules
   std::vector<report::RewriteRow> rewrites;
   std::vector<passes::OutOfRange> out_of_range;
   std::optional<report::RewritingTotals> rewriting;

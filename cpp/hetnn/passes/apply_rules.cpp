@@ -84,7 +84,7 @@ std::vector<std::string> aliases_of(const Match& match, const std::string& name)
 }  // namespace
 
 std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, const Rule& rule,
-                                           const ApplyOptions& options) {
+                                           const ApplyOptions& options, double* steps_apart) {
   ir::Rewriter rewriter(graph);
   std::vector<ir::Node*> created;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced;
@@ -93,6 +93,9 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
   try {
     const std::optional<Match> found = match(rule, root, graph);
     if (!found || (options.allow && !options.allow(rule, *found))) return std::nullopt;
+    const double apart = rule.steps_apart ? rule.steps_apart(*found) : 0;
+    if (options.deterministic && apart != 0) return std::nullopt;
+    if (steps_apart) *steps_apart = apart;
     rewriter.insert_before(root);
     Build build(rewriter, *found, options.affords);
     ir::Value* result = rule.rewrite(*found, build);
@@ -159,7 +162,7 @@ std::vector<Firing> apply_rules(ir::Graph& graph, const std::vector<const RuleSe
       if (rules == by_root.end()) continue;
       for (const Rule* rule : rules->second) {
         Firing firing{std::string(rule->name), root->name(), std::string(root->op().name), root->loc()};
-        const auto created = fire(graph, root, *rule, options);
+        const auto created = fire(graph, root, *rule, options, &firing.steps_apart);
         if (!created) continue;
         firings.push_back(std::move(firing));
         HETNN_ASSERT(firings.size() <= bound, "rules do not settle: ", rule->name, " at '", firings.back().node, "'");

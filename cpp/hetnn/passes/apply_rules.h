@@ -15,6 +15,7 @@ struct Firing {
   std::string node;  // the root's name before the rewrite
   std::string op;    // the root's operator
   ops::Loc loc;
+  double steps_apart = 0;  // Rule::steps_apart
 };
 
 struct ApplyOptions {
@@ -24,6 +25,8 @@ struct ApplyOptions {
   std::function<bool(const Rule&, const Match&, const std::vector<ir::Node*>& created)> accept;
   /// Whether a right side may have a constant of so many bytes; empty: any. See Build::affords.
   std::function<bool(int64_t bytes)> affords = {};
+  /// Only where results are rounded as before: see Rule::steps_apart.
+  bool deterministic = false;
   /// Whether firings count in firing_counts(); a search that only tries rules says no.
   bool count = true;
 };
@@ -35,9 +38,9 @@ std::vector<Firing> apply_rules(ir::Graph& graph, const std::vector<const RuleSe
                                 const ApplyOptions& options = {});
 
 /// One rule at one node. Returns the nodes created (oldest first) when it fired, nullopt when it did not match. What
-/// the rule made dead is erased.
+/// the rule made dead is erased. `steps_apart`, if given, becomes that of the rule where it fired.
 std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, const Rule& rule,
-                                           const ApplyOptions& options = {});
+                                           const ApplyOptions& options = {}, double* steps_apart = nullptr);
 
 /// How often each rule has fired in this process, by name. Thread-safe.
 std::map<std::string, size_t> firing_counts();

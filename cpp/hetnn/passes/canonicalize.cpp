@@ -17,7 +17,9 @@ const std::vector<const RuleSet*>& canonical_rule_sets() {
   return sets;
 }
 
-std::vector<Firing> canonicalize(ir::Graph& graph) {
+std::vector<Firing> canonicalize(ir::Graph& graph, bool deterministic) {
+  ApplyOptions options;
+  options.deterministic = deterministic;
   std::vector<Firing> fired;
   const std::vector<const RuleSet*> without_weights = {&canonical::quantized(), &canonical::blocks(),
                                                        &canonical::identities(), &canonical::movement(),
@@ -25,13 +27,13 @@ std::vector<Firing> canonicalize(ir::Graph& graph) {
   ir::Rewriter(graph).erase_dead();
   // Before folding makes reals of the integers of weights.
   fold_constants(graph, {.dequantized = false});
-  fired = apply_rules(graph, without_weights);
+  fired = apply_rules(graph, without_weights, options);
   for (;;) {
     const size_t folded = fold_constants(graph), merged = merge_common(graph);
     size_t fired_now = 0;
     // Compositions are recognized before weights swallow their first and last steps.
     for (const auto& sets : {without_weights, canonical_rule_sets()}) {
-      std::vector<Firing> round = apply_rules(graph, sets);
+      std::vector<Firing> round = apply_rules(graph, sets, options);
       fired_now += round.size();
       fired.insert(fired.end(), std::make_move_iterator(round.begin()), std::make_move_iterator(round.end()));
     }

@@ -13,9 +13,6 @@ using ops::Primitive;
 using ops::Trait;
 
 namespace {
-// Which becomes convolutions once its operands are integers.
-bool is_transposed(const ir::Node& node) { return node.op().name == "conv_transpose2d"; }
-
 bool is_either(const ir::Node& node) {
   return node.op().has(Trait::elementwise) && node.inputs().size() == 3 && node.input(0)->dtype() == DType::boolean &&
          node.constant_input(1) && node.constant_input(2) && node.output()->type().dtype == DType::f32;
@@ -38,6 +35,8 @@ void several_to_pairs(ir::Graph& graph) {
   options.allow = [](const Rule& rule, const Match&) { return rule.name == "several_as_pairs"; };
   apply_rules(graph, {&legal::arithmetic()}, options);
 }
+
+bool is_transposed(const ir::Node& node) { return node.op().name == "conv_transpose2d"; }
 
 bool computes(const ir::Node& node) {
   const ops::OpDef& op = node.op();

@@ -14,6 +14,8 @@ bool computes(const ir::Node& node);
 bool bounds(const ir::Node& node);
 /// Movement of one value, the largest of windows too: what is moved is rounded before or behind.
 bool moves(const ir::Node& node);
+/// A convolution the other way round, which becomes convolutions once its operands are integers.
+bool is_transposed(const ir::Node& node);
 /// A layer of products has a bias as its third input, which is no activation.
 bool has_bias(const ir::Node& node);
 

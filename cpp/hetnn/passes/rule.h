@@ -74,6 +74,9 @@ struct Rule {
   ir::Value* (*rewrite)(const Match&, Build&);
   /// Whether it holds for quantized values, too: its right side must state the scales of its results.
   bool quantized = false;
+  /// How far a result may be from what the left side gives before both are rounded to integers, in their steps: about
+  /// the share of the integers that then differ by one. 0: both round alike; null: always. `deterministic` asks for 0.
+  double (*steps_apart)(const Match&) = nullptr;
 };
 
 /// Named rules in the order in which they are tried.

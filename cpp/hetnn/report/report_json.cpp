@@ -275,7 +275,8 @@ Fields<Report> make_report_fields() {
        "nodes on the general processor though there is an accelerator"},
       {"notes", &Report::notes, list_of(object(note_fields)),
        "soft pins not kept, nodes moved for a budget, what a repair moved or cut, claims of a data sheet that nothing "
-       "makes true, and how far a device's integers may be from what a node means"},
+       "makes true, how far a device's integers may be from what a node means, and those of layers between conversions "
+       "from the model's f32"},
       {"graph", &Report::graph, list_of(object(graph_fields)), "every node in order; what the pictures are drawn from"},
       {"bodies", &Report::bodies, list_of(body()),
        "what loops repeat, each planned as a model of its own; that of a body inside another stands before that one's",

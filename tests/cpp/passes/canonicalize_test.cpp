@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
@@ -48,6 +50,52 @@ TEST_F(Canonicalize, ConvolutionBiasAndScaleBecomeOneLayer) {
   %c = conv2d(%x, %w, %y.const) : f32[1,2,2,2] loc("net.conv", "net.py":3) also("y")
 }
 )");
+}
+
+// Between conversions: a convolution, whose sums f32 would round, and a function of one value, whose type means f32.
+constexpr const char* kBetweenConversions = R"(graph @g {stage = imported} (%x: i8{0.02}[1,1,2,2]) -> (%y) {
+  %w = constant() {value = i8[1,1,1,1] {7}, q_scale = [0.01]} : i8{0.01}[1,1,1,1]
+  %b = constant() {value = f32[1] {0.00017}} : f32[1]
+  %xr = dequantize(%x) : f32[1,1,2,2]
+  %wr = dequantize(%w) : f32[1,1,1,1]
+  %c = conv2d(%xr, %wr, %b) : f32[1,1,2,2]
+  %q = quantize(%c) {q_scale = [0.05]} : i8{0.05}[1,1,2,2]
+  %qr = dequantize(%q) : f32[1,1,2,2]
+  %s = sigmoid(%qr) : f32[1,1,2,2]
+  %y = quantize(%s) {q_scale = [0.004]} : i8{0.004}[1,1,2,2]
+})";
+
+std::string operators_of(const ir::Graph& graph) {
+  std::string out;
+  for (const ir::Node* node : graph.nodes()) {
+    if (!node->is_constant()) out += (out.empty() ? "" : " ") + std::string(node->op().name);
+  }
+  return out;
+}
+
+TEST_F(Canonicalize, LayersBetweenConversionsBecomeIntegersAndSayHowFarTheyAreApart) {
+  ir::Graph graph = ir::parse(kBetweenConversions);
+  double apart = 0;
+  for (const Firing& firing : canonicalize(graph)) apart = std::max(apart, firing.steps_apart);
+  EXPECT_EQ(operators_of(graph), "conv2d sigmoid");
+  // The bias is 0.85 steps of the sums, of which 250 make one of the result; beside it f32 loses nothing to speak of.
+  EXPECT_NEAR(apart, 0.15 / 250, 1e-5);
+}
+
+TEST_F(Canonicalize, DeterministicKeepsLayersThatRoundOtherwise) {
+  ir::Graph graph = ir::parse(kBetweenConversions);
+  for (const Firing& firing : canonicalize(graph, true)) EXPECT_EQ(firing.steps_apart, 0) << firing.rule;
+  EXPECT_EQ(operators_of(graph), "dequantize conv2d quantize sigmoid");
+  EXPECT_TRUE(canonicalize(graph, true).empty());
+}
+
+TEST_F(Canonicalize, ARoundingThatTheModelNamesIsOneOfIntegers) {
+  std::string source = kBetweenConversions;
+  const std::string named = "quantize(%c) {q_scale = [0.05]";
+  source.insert(source.find(named) + named.size(), ", q_rounding = half_even_fp32");
+  ir::Graph graph = ir::parse(source);
+  canonicalize(graph, true);
+  EXPECT_EQ(operators_of(graph), "conv2d sigmoid");
 }
 
 TEST_F(Canonicalize, RepetitionsAndDeadNodesGo) {

@@ -168,15 +168,83 @@ def test_a_denormal_scale_that_no_type_has_is_refused() -> None:
         hetnn.compile(_steps(1e-42, TensorProto.INT4))
 
 
-def test_an_image_that_grows_between_conversions_is_a_layer_of_integers() -> None:
-    constants = "<float s = {0.1}, int8 z = {1}, float t = {0.0713}, int8 o = {-5}, float[4] scales = {1, 1, 2, 4}>"
+@pytest.mark.parametrize(
+    ("placing", "size"),
+    [("half_pixel", (8, 20)), ("half_pixel", (12, 25)), ("align_corners", (7, 9)), ("align_corners", (22, 5))],
+)
+def test_an_image_that_grows_between_conversions_is_a_layer_of_integers(placing: str, size: tuple[int, int]) -> None:
+    sizes = f"int64[4] sizes = {{2, 3, {size[0]}, {size[1]}}}"
+    constants = f"<float s = {{0.1}}, int8 z = {{1}}, float t = {{0.0713}}, int8 o = {{-5}}, {sizes}>"
+    how = f'mode = "linear", coordinate_transformation_mode = "{placing}"'
     body = (
-        'q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Resize<mode = "linear">(d, , scales) '
+        f"q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Resize<{how}>(d, , , sizes) "
         "p = QuantizeLinear(r, t, o) y = DequantizeLinear(p, t, o)"
     )
-    model = model_of(f"agraph (float[2,3,4,5] x) => (float[2,3,8,20] y) {constants} {{ {body} }}", opset=19)
+    model = model_of(f"agraph (float[2,3,4,5] x) => (y) {constants} {{ {body} }}", opset=19)
     x = f32(2, 3, 4, 5)
     on_cpu = agrees(model, x)
     placed = hetnn.compile(model, "cpu+relu-only", strategy="take-all")
     assert {row["op"] for row in placed.report("dict")["not_on_preferred"]} <= {"quantize", "dequantize"}
     np.testing.assert_array_equal(placed(x), on_cpu(x))
+
+
+def _layer(op: str) -> onnx.ModelProto:
+    """Images of u8 [1,16,12,12] between conversions, or by an operator of integers; a result of 8 filters."""
+    rng = np.random.default_rng(3)
+    held = {
+        "s": np.float32(0.02),
+        "z": np.uint8(100),
+        "w": rng.integers(-127, 128, (8, 16, 3, 3), np.int8),
+        "ws": np.full(8, 0.004, np.float32),
+        "wz": np.zeros(8, np.int8),
+        "t": np.float32(0.0713),
+        "o": np.uint8(128),
+        "b": (rng.uniform(-1, 1, 8)).astype(np.float32),
+        "bq": rng.integers(-3000, 3000, 8, np.int32),
+    }
+    if op == "QLinearConv":
+        nodes = [helper.make_node(op, ["x", "s", "z", "w", "ws", "wz", "t", "o", "bq"], ["y"])]
+    else:
+        nodes = [
+            helper.make_node("DequantizeLinear", ["x", "s", "z"], ["d"]),
+            helper.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+            helper.make_node("Conv", ["d", "wd", "b"], ["c"]),
+            helper.make_node("QuantizeLinear", ["c", "t", "o"], ["y"]),
+        ]
+    x = helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 16, 12, 12])
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 8, 10, 10])
+    read = {name for node in nodes for name in node.input}
+    constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in held.items() if name in read]
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_the_report_says_how_far_a_layer_of_integers_is_from_the_model_s() -> None:
+    model = _layer("Conv")
+    integers, reals = hetnn.compile(model), hetnn.compile(model, deterministic=True)
+    (note,) = integers.report(format="dict")["notes"]
+    stated = float(note["text"].partition("of this one ")[2].partition(" %")[0]) / 100
+    x = np.random.default_rng(4).integers(0, 256, (200, 1, 16, 12, 12), np.uint8)
+    apart = np.stack([integers(each).astype(int) - reals(each) for each in x])
+    assert np.abs(apart).max() == 1
+    assert stated / 10 < (apart != 0).mean() <= stated
+
+
+def test_deterministic_keeps_what_the_model_computes_in_f32() -> None:
+    """The quotient, rounded to even, of f32 sums; and of operators of integers the integers."""
+    model = _layer("Conv")
+    reals = hetnn.compile(model, deterministic=True)
+    assert reals.report(format="dict")["notes"] == []
+    w, b = (next(numpy_helper.to_array(held) for held in model.graph.initializer if held.name == n) for n in "wb")
+    x = np.random.default_rng(4).integers(0, 256, (1, 16, 12, 12), np.uint8)
+    steps = (np.float32(0.02) * (x.astype(np.float32) - 100), np.float32(0.004) * w.astype(np.float32), b)
+    conv = hetnn.compile(
+        model_of("agraph (float[1,16,12,12] x, float[8,16,3,3] w, float[8] b) => (y) { y = Conv(x, w, b) }")
+    )
+    sums = conv(*steps)
+    want = np.clip(np.rint(sums / np.float32(0.0713)) + 128, 0, 255)
+    assert (reals(x) != want).mean() < 0.002  # both sum in an order of their own
+    of_integers = [hetnn.compile(_layer("QLinearConv"), deterministic=kept) for kept in (False, True)]
+    np.testing.assert_array_equal(*(executable(x) for executable in of_integers))
+    assert "conv2d_i8" in [row["kernel"] for row in of_integers[1].profile(x)]
+    assert [executable.report(format="dict")["notes"] for executable in of_integers] == [[], []]

@@ -5,6 +5,9 @@
 
 namespace hetnn::pipeline {
 
-void canonicalize(Draft& draft) { passes::canonicalize(draft.graph); }
+void canonicalize(Draft& draft) {
+  for (const passes::Firing& firing : passes::canonicalize(draft.graph, draft.options.deterministic))
+    if (firing.steps_apart != 0) draft.rounded_otherwise.push_back(firing);
+}
 
 }  // namespace hetnn::pipeline

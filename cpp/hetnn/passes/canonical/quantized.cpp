@@ -6,6 +6,7 @@
 
 #include "hetnn/passes/canonical/integers_of.h"
 #include "hetnn/passes/canonical/rules.h"
+#include "hetnn/passes/canonical/steps_apart.h"
 #include "hetnn/passes/integer_layers.h"
 #include "hetnn/passes/tables.h"
 #include "hetnn/passes/transposed.h"
@@ -123,7 +124,13 @@ Rule layer() {
             for (auto& [name, value] : ops::quant_attrs(result_of(m))) attrs.insert_or_assign(name, value);
             return build.op(layer.op().name, std::move(inputs), std::move(attrs));
           },
-          .quantized = true};
+          .quantized = true,
+          .steps_apart =
+              [](const Match& m) {
+                // A model that names the rounding of its integers has integers there.
+                const bool stated = m.root()->attrs().contains(ops::kQuantRounding);
+                return stated ? 0 : steps_apart_of_sums(*layer_of(m), result_of(m));
+              }};
 }
 
 // The mean over the pixels of a map, whose axes are as `mean` says.
@@ -151,7 +158,15 @@ Rule mean() {
             ir::Value* pooled = build.op("adaptive_avg_pool2d", {integers_of(layer_of(m)->input(0))}, std::move(attrs));
             return build.reshape(pooled, m.root()->output()->shape());
           },
-          .quantized = true};
+          .quantized = true,
+          .steps_apart =
+              [](const Match& m) {
+                const Shape& x = layer_of(m)->input(0)->shape();
+                double pixels = 1;
+                for (size_t axis = 2; axis < 4; ++axis)
+                  pixels *= x[axis].is_static() ? static_cast<double>(x[axis].value()) : 1;
+                return steps_apart_of_quotients(pixels);
+              }};
 }
 
 Rule bounded() {
@@ -302,7 +317,8 @@ Rule written_out() {
               [](const Match& m, Build& build) {
                 return build.op("quantize", {written_out_of(m).reals}, ops::quant_attrs(result_of(m)));
               },
-          .quantized = true};
+          .quantized = true,
+          .steps_apart = [](const Match& m) { return written_out_of(m).exact ? 0 : steps_apart_of_reciprocals(); }};
 }
 
 Rule never_nan() {

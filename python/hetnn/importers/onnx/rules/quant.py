@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.blocks import dequantized, of_blocks
-from hetnn.importers.lowering.quantization import typed_integers, typed_reals
+from hetnn.importers.lowering.quantization import demand_sound, typed_integers, typed_reals
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
 from hetnn.importers.onnx.rules.integers import centred, convolution_of, product_of
@@ -66,6 +66,7 @@ def _quantize(call: Call) -> Any:
         of_each = [of_blocks(call, value, x, axis, block) for value in of_each]
         attrs = {"axis": axis, "block": block, "to": dtype, "saturate": bool(call.attr("saturate", 1))}
         return call.create("quantize_blocks", [call.cast(x, "f32"), *of_each], **attrs)
+    _demand_sound(call, dtype)
     if _is_known(call) and x.dtype == scale.dtype == "f32" and len(scale.shape) <= 1:
         typed = typed_integers(call, x, call.known(1), call.known(2), dtype, _axis_of(call))
         if typed is not None:
@@ -88,6 +89,20 @@ def _dynamically(call: Call) -> list[Any]:
     return [call.standard("QuantizeLinear", [x, scale, zero]), scale, zero]
 
 
+def _demand_sound(call: Call, dtype: str) -> None:
+    """InvalidModel where the scale and the zero point, as far as they are known, make no reals of integers."""
+    zero = call.optional(2)
+    if zero is not None and zero.dtype != dtype:
+        raise InvalidModel(
+            f"the zero point of '{call.node.input[0]}' is {zero.dtype}; it must be {dtype}, as the integers are"
+        )
+    scales, shape = call.known(1), call[0].shape
+    if scales is not None:
+        axis = call.axis(call.attr("axis", 1), len(shape)) if scales.size != 1 and len(shape) else None
+        zeros = call.known(2) if call.given(2) else None
+        demand_sound(call.node.input[0], scales, zeros, dtype, None if axis is None else shape[axis])
+
+
 def _is_known(call: Call) -> bool:
     """Whether the scale and the zero point, where there is one, are constants."""
     return all(not call.given(k) or call.known(k) is not None for k in (1, 2))
@@ -107,6 +122,7 @@ def _dequantize(call: Call) -> Any:
         axis = call.axis(call.attr("axis", 1), len(x.shape))
         scales = scale if scale.dtype in ("f32", "f16", "bf16") else call.cast(scale, "f32")
         return call.cast(dequantized(call, x, scales, zero, axis, block), dtype)
+    _demand_sound(call, x.dtype)
     if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
         typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), call.known(0))
         if typed is not None:
@@ -130,13 +146,21 @@ def _rows(call: Call, zero: Any, operand: int) -> Any:
 def _reals(call: Call, k: int, axis: int | None = None) -> Any:
     """Operand k of a QLinear operator, its scale and zero point behind it, as reals; None where no type says it."""
     scale, zero = call.known(k + 1), call.known(k + 2)
-    return None if scale is None or zero is None else typed_reals(call, call[k], scale, zero, axis, call.known(k))
+    if scale is None or zero is None:
+        return None
+    shape = call[k].shape
+    demand_sound(call.node.input[k], scale, zero, call[k].dtype, shape[axis] if axis is not None and shape else None)
+    return typed_reals(call, call[k], scale, zero, axis, call.known(k))
 
 
 def _integers(call: Call, y: Any, k: int) -> Any:
-    """Reals as the integers of the scale and zero point in inputs k and k + 1; None where no type says it."""
+    """What an operator of integers computes, as those of the scale and zero point in inputs k and k + 1; None where no
+    type says it."""
     scale, zero = call.known(k), call.known(k + 1)
-    return None if scale is None or zero is None else typed_integers(call, y, scale, zero, call[k + 1].dtype, None)
+    if scale is None or zero is None:
+        return None
+    demand_sound(call.node.output[0], scale, zero, call[k + 1].dtype)
+    return typed_integers(call, y, scale, zero, call[k + 1].dtype, None, rounding="half_even_fp32")
 
 
 @rule("QLinearMatMul")

@@ -148,6 +148,24 @@ const Cases& conversion_cases() {
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,1,6]
 })",
            "slice slice concat conv_transpose2d", 0, Values::random},
+          {"bilinear_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,2,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,2,3]
+  %m = upsample_bilinear2d(%d) {size = [6,15]} : f32[1,2,6,15]
+  %y = quantize(%m) {q_scale = [0.0713], q_zero = -5} : i8{0.0713:-5}[1,2,6,15]
+})",
+           "slice slice concat slice slice concat conv_transpose2d", 0, Values::random},
+          {"bilinear_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,4,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,4,3]
+  %m = upsample_bilinear2d(%d) {size = [25,13], align_corners = true} : f32[1,2,25,13]
+  %y = quantize(%m) {q_scale = [0.0713], q_zero = -5} : i8{0.0713:-5}[1,2,25,13]
+})",
+           "conv_transpose2d", 0, Values::random},
+          {"bilinear_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,4,3]) -> (%y) {
+  %d = dequantize(%x) : f32[1,2,4,3]
+  %m = upsample_bilinear2d(%d) {size = [4,9], align_corners = true} : f32[1,2,4,9]
+  %y = quantize(%m) {q_scale = [0.0713], q_zero = -5} : i8{0.0713:-5}[1,2,4,9]
+})",
+           "conv_transpose2d", 0, Values::random},
           {"transposed_integers_as_phases", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,2]) -> (%y) {
   %w = constant() {value = i8[2,2,3,1] {1, -2, 3, 4, 5, -6, 7, 8, -9, 10, 11, -12}, q_scale = [0.25, 0.5], q_axis = 1} : i8{0.25,0.5@1}[2,2,3,1]
   %b = constant() {value = i32[2] {40, -30}, q_scale = [0.025, 0.05]} : i32{0.025,0.05}[2]
@@ -239,12 +257,13 @@ const Cases& conversion_cases() {
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,3]
 })"},
           {"bilinear_of_integers",
-           "nothing else reads y, an image without align_corners that grows from i8 of one scale and fixed size by "
-           "powers of 2, by shares that are bytes",
+           "nothing else reads y, an image that grows from i8 of one scale and fixed size, by centres or by corners, "
+           "by "
+           "whole factors with shares that are bytes",
            R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
   %d = dequantize(%x) : f32[1,2,3,3]
-  %m = upsample_bilinear2d(%d) {size = [6,9]} : f32[1,2,6,9]
-  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,6,9]
+  %m = upsample_bilinear2d(%d) {size = [6,8]} : f32[1,2,6,8]
+  %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,6,8]
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "

@@ -482,13 +482,6 @@ def test_functions_of_f32_are_known_without_a_library(name: str, monkeypatch: py
     np.testing.assert_allclose(of_c(name)(reals), theirs, rtol=3e-7, equal_nan=True)
 
 
-@pytest.mark.parametrize(("scale", "zero"), [(0.0, 0), (-0.1, 0), (np.nan, 0), (np.inf, 0), (0.1, 200), (0.1, 1 << 40)])
-def test_integers_without_a_scale_or_zero_point_stand_for_no_reals(scale: float, zero: int) -> None:
-    wrong = Told([2, 4], "i8", quant=Quant(scale, zero))
-    with pytest.raises(hetnn.InvalidModel, match=r"positive, finite scale and a zero point of their type; got \S+ and"):
-        hetnn.compile(one("RELU", [wrong], [wrong]))
-
-
 @pytest.mark.parametrize("name", ["LOG", "RSQRT"])
 def test_functions_of_16_bits_of_what_is_positive(name: str) -> None:
     check(name, [wide(32767)], {}, [wide(1, high=9e-4)], [np.arange(1, 32768).astype(np.int16)])
@@ -645,16 +638,23 @@ def test_extremes_of_pixels_stay_on_the_npu(name: str, shape: tuple[int, ...], k
     np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
 
 
-@pytest.mark.parametrize("centred", [False, True])
+BY_EDGES = [((2, 3), (4, 6)), ((5, 4), (20, 16)), ((3, 3), (3, 12)), ((1, 1), (2, 4)), ((9, 7), (18, 28))]
+BY_CORNERS = [((2, 3), (3, 5)), ((5, 4), (17, 7)), ((3, 3), (3, 17)), ((1, 3), (1, 9)), ((5, 9), (17, 65))]
+
+
 @pytest.mark.parametrize(
-    ("size", "goal"), [((2, 3), (4, 6)), ((5, 4), (20, 16)), ((3, 3), (3, 12)), ((1, 1), (2, 4)), ((9, 7), (18, 28))]
+    ("size", "goal", "corners", "centred"),
+    [
+        *((*sizes, False, centred) for sizes in BY_EDGES for centred in (False, True)),
+        *((*sizes, True, False) for sizes in BY_CORNERS),
+    ],
 )
-def test_images_that_grow_by_2_or_4_are_layers_of_an_npu(
-    size: Sequence[int], goal: Sequence[int], centred: bool
+def test_images_that_grow_by_powers_of_2_are_layers_of_an_npu(
+    size: Sequence[int], goal: Sequence[int], corners: bool, centred: bool
 ) -> None:
     """A transposed convolution: LiteRT's integers, of which halves lie away from 0 and not from the zero point."""
     x = Told([2, *size, 3], "i8", quant=Quant(0.05, -5))
-    how = options("ResizeBilinear", HalfPixelCenters=centred)
+    how = options("ResizeBilinear", AlignCorners=corners, HalfPixelCenters=centred)
     data = one("RESIZE_BILINEAR", [x, constant(list(goal), "i32")], [Told([1], "i8", quant=x.quant)], how)
     inputs = random_inputs(data)
     (want,) = reference(data, [inputs])[0]

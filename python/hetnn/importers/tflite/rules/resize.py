@@ -100,11 +100,9 @@ def _by_whole_weights(call: Call, x: Any, goal: list[int]) -> Any:
     themselves less no zero point, because LiteRT's halves lie away from the integer 0.
     """
     size, centred = static(x.shape[2:], "resizing"), bool(call.option("HalfPixelCenters"))
-    factors = [wanted // own for own, wanted in zip(size, goal, strict=True)]
-    grows = all(own * factor == wanted for own, factor, wanted in zip(size, factors, goal, strict=True))
-    if call.option("AlignCorners") or call.tensor(0).dtype != "i8" or not grows or max(factors) == 1:
-        return None
-    if any(factor & (factor - 1) for factor in factors):
+    by_corners = bool(call.option("AlignCorners"))
+    factors = [_factor(own, wanted, by_corners) for own, wanted in zip(size, goal, strict=True)]
+    if call.tensor(0).dtype != "i8" or max(factors) == 1 or any(f == 0 or f & (f - 1) for f in factors):
         return None
     # Shares of a pixel in what it becomes and in its neighbours, as whole numbers of this sum.
     sums = [1 if factor == 1 else factor * (2 if centred else 1) for factor in factors]
@@ -121,9 +119,11 @@ def _by_whole_weights(call: Call, x: Any, goal: list[int]) -> Any:
     for k, (factor, many) in enumerate(zip(factors, size, strict=True)):
         if factor == 1:
             continue
+        padding[k] = factor * 3 // 2 if centred else factor - 1
+        if by_corners:
+            continue
         first, last = (call.create("slice", [y], axis=2 + k, start=at, end=at + 1, inside=True) for at in (0, many - 1))
         y = call.create("concat", [*([first] if centred else []), y, last], axis=2 + k, **plain)
-        padding[k] = factor * 3 // 2 if centred else factor - 1
     scale = {"q_scale": [1 / (2.0 * sums[0] * sums[1])], "q_zero": 0}
     filters = call.typed_constant(np.ascontiguousarray(kernel), scale)
     y = call.create("conv_transpose2d", [y, filters], stride=factors, padding=padding, groups=channels, **plain)
@@ -131,6 +131,15 @@ def _by_whole_weights(call: Call, x: Any, goal: list[int]) -> Any:
         if static(y.shape[2 + k : 3 + k], "resizing") != [wanted]:
             y = call.create("slice", [y], axis=2 + k, start=0, end=wanted, inside=True)
     return call.create("bitcast", [y], to="i8", **quant_only(own))
+
+
+def _factor(size: int, goal: int, by_corners: bool) -> int:
+    """By how much an axis grows; 0 where that is no whole number."""
+    if by_corners and min(size, goal) > 1:
+        size, goal = size - 1, goal - 1
+    elif by_corners and size != goal:
+        return 0
+    return goal // size if goal % size == 0 else 0
 
 
 def _growing_shares(factor: int, whole: int, centred: bool) -> Array:

@@ -64,7 +64,7 @@ QUANTIZED = [
     Node("QuantizeLinear", f32(3, 4), step(2**-10), zero(-7, np.int16)),
     Node("QuantizeLinear", f32(3, 4), Fixed(np.float32([0.1, 0.2, 0.3])), Fixed(np.int8([1, 2, 3])), axis=0),
     Node("DequantizeLinear", u8(3, 4), *IN_U8),
-    Node("DequantizeLinear", i8(3, 4), Fixed(f32(4)), Fixed(i8(4)), axis=1),
+    Node("DequantizeLinear", i8(3, 4), Fixed(np.abs(f32(4)) + np.float32(0.01)), Fixed(i8(4)), axis=1),
     Node("QLinearAdd", u8(2, 3, 4), *IN_U8, u8(3, 4), *IN_U8, *OUT_U8),
     Node("QLinearAdd", i8(2, 3, 4), *IN_I8, i8(4), *IN_I8, *OUT_I8),
     Node("QLinearMul", u8(2, 3, 4), *IN_U8, u8(2, 3, 1), *IN_U8, *OUT_U8),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tflite
 
 import hetnn
 from hetnn.cli import main
@@ -179,6 +181,35 @@ def test_data_must_fill_its_shape() -> None:
     data = one("ADD", [Told([3]), Told([3], data=bytes(8), name="short")], [Told([3])], {"": "AddOptions"})
     with pytest.raises(hetnn.InvalidModel, match=r"the tensor 'short' of f32\[3\] takes 12 bytes; its buffer has 8"):
         import_model(data)
+
+
+@pytest.mark.parametrize(
+    ("offset", "size"),
+    [(1 << 31, 12), (4, 1 << 31), (1 << 40, 1 << 40), ((1 << 64) - 4, 12), (8, (1 << 64) - 8), ((1 << 64) - 1,) * 2],
+)
+def test_data_of_gigabytes_that_are_not_there(offset: int, size: int) -> None:
+    """Files above 2 GiB have their constants behind the tables, at offsets of 64 bits."""
+    data = one("ADD", [Told([3]), Told([3], data=(offset, size), name="far")], [Told([3])], {"": "AddOptions"})
+    with pytest.raises(hetnn.InvalidModel, match=rf"the tensor 'far' lies at {offset} to {offset + size} of a file of"):
+        import_model(data)
+
+
+def test_data_behind_the_tables() -> None:
+    def file(offset: int) -> bytes:
+        return one("ADD", [Told([3]), Told([3], data=(offset, 12))], [Told([3])], {"": "AddOptions"})
+
+    there = len(file(1 << 20))
+    data = file(there) + np.array([1, 2, 3], np.float32).tobytes()
+    np.testing.assert_array_equal(hetnn.compile(data)(np.ones(3, np.float32)), [2, 3, 4])
+
+
+@pytest.mark.parametrize("number", [210, 999, 1 << 20, (1 << 31) - 1])
+def test_builtin_operators_that_no_schema_has(number: int) -> None:
+    data = bytearray(one("ABS", [Told([3])], [Told([3], name="y")]))
+    code = tflite.Model.GetRootAs(data, 0).OperatorCodes(0)
+    struct.pack_into("<i", data, code._tab.Pos + code._tab.Offset(10), number)
+    with pytest.raises(hetnn.Unsupported, match=f"BUILTIN {number} .*y"):
+        import_model(bytes(data))
 
 
 @pytest.mark.parametrize("step", range(7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,40 @@ def test_a_subgraph_that_calls_itself_is_refused() -> None:
     graph.outputs = graph.op("CALL", [x], [Told([2, 3])], {"": "CallOptions", "Subgraph": 0})
     with pytest.raises(hetnn.InvalidModel, match="subgraphs lie more than 64 deep in one another"):
         import_model(model_bytes([graph]))
+
+
+@pytest.mark.parametrize("name", ["IF", "WHILE"])
+def test_a_branch_or_loop_that_calls_itself_is_refused(name: str) -> None:
+    graph = Graph()
+    holds = graph.input(Told([], "bool"))
+    options = {"IF": ("ThenSubgraphIndex", "ElseSubgraphIndex"), "WHILE": ("CondSubgraphIndex", "BodySubgraphIndex")}
+    graph.outputs = graph.op(
+        name,
+        [holds] * (1 + (name == "IF")),
+        [Told([], "bool")],
+        {"": f"{name.title()}Options", **dict.fromkeys(options[name], 0)},
+    )
+    with pytest.raises(hetnn.InvalidModel, match="subgraphs lie more than 64 deep in one another"):
+        import_model(model_bytes([graph]))
+
+
+def test_subgraphs_that_call_the_next_one_twice_are_refused_in_bounded_time() -> None:
+    """40 of them make 2^40 operators."""
+    graphs = []
+    for k in range(40):
+        graph = Graph(f"g{k}")
+        value = graph.input(Told([2, 3]))
+        for _ in range(2):
+            told = {"": "CallOptions", "Subgraph": k + 1}
+            (value,) = (
+                graph.op("CALL", [value], [Told([2, 3])], told) if k < 39 else graph.op("ABS", [value], [Told([2, 3])])
+            )
+        graph.outputs = [value]
+        graphs.append(graph)
+    began = time.monotonic()
+    with pytest.raises(hetnn.InvalidModel, match="more than"):
+        import_model(model_bytes(graphs))
+    assert time.monotonic() - began < 20
 
 
 def test_a_subgraph_that_is_not_there_is_refused() -> None:

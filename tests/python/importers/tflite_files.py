@@ -54,11 +54,14 @@ class Quant:
 
 @dataclass(frozen=True)
 class Told:
-    """A tensor of a file; `data` makes it a constant, of bytes as they lie in the file."""
+    """A tensor of a file; `data` makes it a constant, of bytes as they lie in the file.
+
+    Two numbers are the offset and the size of bytes behind the file's tables.
+    """
 
     shape: Sequence[int]
     dtype: str = "f32"
-    data: bytes | None = None
+    data: bytes | tuple[int, int] | None = None
     quant: Quant | None = None
     name: str = ""
     signature: Sequence[int] | None = None
@@ -116,7 +119,7 @@ class _Writer:
     def __init__(self) -> None:
         self._to = flatbuffers.Builder(1024)
         self._codes: list[str] = []
-        self._data: list[bytes] = [b""]
+        self._data: list[bytes | tuple[int, int]] = [b""]
 
     def model(self, graphs: Sequence[Graph], signatures: Sequence[Mapping[str, Any]]) -> bytes:
         to = self._to
@@ -155,8 +158,13 @@ class _Writer:
             tflite.OperatorCodeAddCustomCode(self._to, text)
         return int(tflite.OperatorCodeEnd(self._to))
 
-    def _buffer(self, data: bytes) -> int:
+    def _buffer(self, data: bytes | tuple[int, int]) -> int:
         place = 0
+        if isinstance(data, tuple):
+            tflite.BufferStart(self._to)
+            tflite.BufferAddOffset(self._to, data[0])
+            tflite.BufferAddSize(self._to, data[1])
+            return int(tflite.BufferEnd(self._to))
         if data:
             self._to.StartVector(1, len(data), 16)
             self._to.head -= len(data)

@@ -22,6 +22,7 @@ from hetnn.importers.lowering.sizes import LONGEST, Size, likely_size, symbol_na
 from hetnn.importers.tflite.held import TO_FIRST, TO_LAST, First, Held
 from hetnn.importers.tflite.integers import (
     constant_attributes,
+    demand_reals,
     dequantized,
     file_form,
     graph_form,
@@ -293,6 +294,10 @@ class _Importer:
         quantized_ones = any(held is not None and held.quant is not None for held in inputs)
         call.typed = quantized_ones and operator.name in INTEGERS and INTEGERS[operator.name](call)
         by_reals = quantized_ones and not call.typed
+        if quantized_ones:
+            for place, held in zip(operator.inputs, inputs, strict=True):
+                if held is not None:
+                    demand_reals(scope.graph.tensors[place], held.quant)
         if by_reals:
             call.inputs = [held and dequantized(call, held) for held in inputs]
         found = rule(call)

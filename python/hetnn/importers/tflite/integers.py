@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from hetnn.element_types import NUMPY, numpy_type
-from hetnn.errors import InvalidModel, Unsupported
+from hetnn.errors import Unsupported
 from hetnn.importers.lowering.building import Building
-from hetnn.importers.lowering.quantization import parameters, with_sign_turned
+from hetnn.importers.lowering.quantization import demand_sound, parameters, with_sign_turned
 from hetnn.importers.tflite.held import Held
 from hetnn.importers.tflite.model import Array, Quantization, Tensor
 
@@ -100,6 +100,13 @@ def dequantized(call: Building, held: Held) -> Held:
     )
 
 
+def demand_reals(tensor: Tensor, quant: Quantization | None) -> None:
+    """InvalidModel where a tensor's integers stand for no reals; nothing of what is no quantized tensor."""
+    if quant is not None:
+        size = tensor.shape[quant.axis] if len(quant.scales) > 1 else None
+        demand_sound(tensor.name, quant.scales, quant.zero_points, tensor.dtype, size)
+
+
 def real(call: Building, value: Any, quant: Quantization) -> Any:
     """The reals that a value stands for, in f32."""
     if value.dtype.startswith("f"):
@@ -107,14 +114,7 @@ def real(call: Building, value: Any, quant: Quantization) -> Any:
     if len(quant.scales) > 1:
         raise Unsupported("values that are no constants with a scale for each channel")
     if value.dtype in _TYPED:
-        try:
-            return call.create("dequantize", [value])
-        except InvalidModel as error:
-            (scale,), zero = quant.scales, quant.zero_points[0]
-            raise InvalidModel(
-                f"integers stand for reals by a positive, finite scale and a zero point of their type; got {scale:g} "
-                f"and {zero}. Convert the model again"
-            ) from error
+        return call.create("dequantize", [value])
     wide = call.create("sub", [call.cast(value, "f32"), call.constant(quant.zero_points[0], "f32")])
     return call.create("mul", [wide, call.constant(quant.scales[0], "f32")])
 
@@ -122,6 +122,7 @@ def real(call: Building, value: Any, quant: Quantization) -> Any:
 def quantized(call: Building, value: Any, tensor: Tensor) -> Any:
     """Reals as the integers of a tensor, as they are held."""
     assert tensor.quant is not None
+    demand_reals(tensor, tensor.quant)
     if is_typed(tensor):
         to = plain_type(tensor)
         return call.create("quantize", [value], to=to, **typed_attributes(tensor.quant, tensor.dtype), **LITERT)

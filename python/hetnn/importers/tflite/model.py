@@ -222,24 +222,28 @@ class _Reader:
         shape, signature = (tuple(map(int, self._numbers(tensor, which))) for which in ("Shape", "ShapeSignature"))
         if len(shape) > _MOST_AXES or any(size < 0 for size in shape):
             raise InvalidModel(f"the tensor '{name}' has the shape {list(shape[:_MOST_AXES])}. Sizes are not negative.")
-        quant = self._quantization(tensor, name, len(shape))
+        quant = self._quantization(tensor, name, shape, DTYPES[number])
         data = self._constant(tensor, name, DTYPES[number], shape)
         signature = signature if len(signature) == len(shape) else shape
         return Tensor(name, DTYPES[number], shape, signature, quant, data, bool(tensor.IsVariable()))
 
-    def _quantization(self, tensor: Any, name: str, rank: int) -> Quantization | None:
+    def _quantization(self, tensor: Any, name: str, shape: Sequence[int], dtype: str) -> Quantization | None:
         table = tensor.Quantization()
         if table is None:
             return None
         scales, zeros = (self._numbers(table, which) for which in ("Scale", "ZeroPoint"))
-        if scales.size == 0:
+        # Of indices and sizes converters may say a scale of 0, as of what stands for itself.
+        if scales.size == 0 or (dtype in ("i32", "i64", "bool") and not np.any(scales)):
             return None
         zeros = zeros if zeros.size else np.zeros(1, np.int64)
         if zeros.size not in (1, scales.size):
             raise InvalidModel(f"the tensor '{name}' has {scales.size} scales and {zeros.size} zero points.")
         axis = table.QuantizedDimension()
-        if scales.size > 1 and not 0 <= axis < rank:
-            raise InvalidModel(f"the tensor '{name}' has scales along the axis {axis} of {rank}.")
+        if scales.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scales.size):
+            raise InvalidModel(
+                f"the tensor '{name}' of {dtype}{list(shape)} has {scales.size} scales along the axis {axis}; there "
+                "must be one, or one for each index of an axis. Convert it again."
+            )
         return Quantization(tuple(map(float, scales)), tuple(map(int, zeros)), axis)
 
     # Constants

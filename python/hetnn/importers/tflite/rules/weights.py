@@ -46,7 +46,29 @@ def weight_and_bias(
     biases = call.known(bias)
     if biases is None:
         return made, None
+    _demand_scale_of_sums(call, bias, of_x.scales[0], quant.scales)
     return made, call.typed_constant(biases, {"q_scale": [of_x.scales[0] * scale for scale in scales], "q_zero": 0})
+
+
+# Of a step of the result, by which one step of a bias may be another than one of the sums: as LiteRT checks it.
+_MOST_APART = 0.02
+
+
+def _demand_scale_of_sums(call: Call, bias: int, of_x: float, of_filters: Sequence[float]) -> None:
+    """InvalidModel for a bias that the file says to be at another scale than the sums."""
+    said, result = call.quant(bias), call.result_quant()
+    if said is None or result is None or len(said.scales) not in (1, len(of_filters)):
+        return
+    sums = of_x * np.asarray(of_filters)
+    apart = np.abs(sums - np.asarray(said.scales))
+    if np.all(apart <= _MOST_APART * result.scales[0]):
+        return
+    worst = int(np.argmax(apart))
+    stated = said.scales[worst if len(said.scales) > 1 else 0]
+    raise InvalidModel(
+        f"the bias '{call.tensor(bias).name}' has the scale {stated:g}; it must be that of the sums, the input's times "
+        f"the weights', {sums[worst]:g}. Convert it again"
+    )
 
 
 def _scale(call: Call, x: int, of_x: float, scale: float, of_channels: bool) -> float:

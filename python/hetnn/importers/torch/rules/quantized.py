@@ -8,7 +8,7 @@ import numpy as np
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.blocks import dequantized
-from hetnn.importers.lowering.quantization import typed_reals
+from hetnn.importers.lowering.quantization import demand_sound, typed_reals
 from hetnn.importers.lowering.random_numbers import on
 from hetnn.importers.torch.rules.call import TORCH, Call
 
@@ -33,12 +33,22 @@ def _given(call: Call, name: str) -> Any:
     return call.args.get(name, call.args.get(f"{name}s"))
 
 
+def _demand_sound(call: Call, dtype: str) -> None:
+    """InvalidModel where the scale and the zero point, as far as they are known, make no reals of integers."""
+    scale, zero = (_number(call, _given(call, name)) for name in ("scale", "zero_point"))
+    called = getattr(call["input"], "name", "")
+    if scale is not None:
+        shape, axis = call["input"].shape, call.args.get("axis")
+        demand_sound(called, scale, zero, dtype, None if axis is None else shape[axis % len(shape)])
+
+
 @TORCH.rule(
     *(f"{_NAMES}quantize_per_tensor.{kind}" for kind in ("default", "tensor", "tensor2")),
     f"{_NAMES}quantize_per_channel.default",
 )
 def _quantize(call: Call) -> Any:
     """clamp(round(x (1 / scale)) + zero point): a number's reciprocal is in double, that of a channel in its type."""
+    _demand_sound(call, call.dtype())
     x = call.cast(call["input"], "f32")
     scale, zero = (_meeting(call, _given(call, name), x) for name in ("scale", "zero_point"))
     if hasattr(scale, "dtype"):
@@ -59,6 +69,7 @@ def _quantize(call: Call) -> Any:
 def _dequantize(call: Call) -> Any:
     """(q - zero point) scale: of integers whose scale is known, what their quantized type stands for."""
     q = call["input"]
+    _demand_sound(call, q.dtype)
     given = [_number(call, _given(call, name)) for name in ("scale", "zero_point")]
     axis = call["axis"] % len(q.shape) if "axis" in call.args else None
     if given[0] is not None and (given[1] is not None or _given(call, "zero_point") is None) and call.dtype() == "f32":

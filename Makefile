@@ -183,12 +183,13 @@ $(FUZZERS): fuzz-of-%: $(STAMPS)/fuzz-compiler
 	build/fuzz/tests/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -timeout=12 -rss_limit_mb=3072 -print_final_stats=1 \
 	  -artifact_prefix=build/fuzz/findings/$*- $(addprefix -dict=,$(wildcard tests/fuzz/$*.dict)) $(FUZZ_FLAGS) \
 	  build/fuzz/corpus/$* tests/fuzz/corpus/$* $(wildcard tests/fuzz/findings/$*)
-# Each fault of servers and stores a hundred times: killed workers and writers, clients that leave, damage, full disks.
+# Each fault of servers, stores and devices elsewhere a hundred times: killed workers and writers, clients that leave,
+# damage, full disks; device servers killed, paused and cut off.
 fault: $(STAMPS)/install
-	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store
-# Ray, Dask and Spark; KServe; MLServer: each of the three in an environment of its own.
+	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store tests/python/remote
+# Ray, Dask and Spark; KServe; MLServer; Ray Serve: each of the four in an environment of its own.
 test-engines: $(STAMPS)/install
-	for name in batches kserve mlserver; do \
+	for name in batches kserve mlserver rayserve; do \
 	  $(PYTHON) -m venv build/engines/$$name && build/engines/$$name/bin/pip install -q -r tests/engines/$$name.txt && \
 	  build/engines/$$name/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl && \
 	  build/engines/$$name/bin/python -m pytest -q tests/engines/test_$$name.py || exit 1; \

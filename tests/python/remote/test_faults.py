@@ -1,0 +1,217 @@
+"""A device server that is killed, paused, cut off and back again, many times: nothing hangs, nothing is wrong, nothing
+leaks. `make fault` does each a hundred times."""
+
+from __future__ import annotations
+
+import gc
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hetnn
+from faults import ROUNDS
+from hetnn.errors import Unavailable
+
+pytestmark = pytest.mark.fault
+
+TEXT = (
+    "graph @r {stage = imported} (%x: f32[1,3,8,8]) -> (%y) {\n  %a = relu(%x) : f32[1,3,8,8]\n"
+    "  %y = erf(%a) : f32[1,3,8,8]\n}\n"
+)
+RNG = np.random.default_rng(0)
+# No answer may be that of another request.
+INPUTS = [RNG.standard_normal((1, 3, 8, 8)).astype(np.float32) for _ in range(16)]
+TIMEOUT_S = 0.5
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """The network and the token."""
+    (tmp_path / "token").write_text("known to both\n")
+    hetnn.compile(TEXT, "cpu+relu-only", strategy="take-all").save(tmp_path / "net.hetnn")
+    return tmp_path / "net.hetnn", tmp_path / "token"
+
+
+@pytest.fixture
+def expected(files: tuple[Path, Path]) -> list[np.ndarray]:
+    here = hetnn.load(files[0])
+    return [np.asarray(here.run([x])[0]) for x in INPUTS]
+
+
+def started(token: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
+    words = ["--device", "relu-only", "--listen", f"127.0.0.1:{port}", "--token-file", str(token)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hetnn", "device", "serve", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return process, int(line.partition('"port": ')[2].rstrip("}\n "))
+
+
+def loaded(files: tuple[Path, Path], port: int, timeout_s: float = TIMEOUT_S) -> hetnn.Executable:
+    place = {"at": f"127.0.0.1:{port}", "token_file": files[1], "timeout_s": timeout_s}
+    return hetnn.load(files[0], devices={"relu-only": place})
+
+
+def run(exe: hetnn.Executable, k: int, expected: list[np.ndarray]) -> bool:
+    """Whether there was an answer, which is right; a refusal comes in time."""
+    began = time.monotonic()
+    try:
+        found = exe.run([INPUTS[k % len(INPUTS)]])[0]
+    except Unavailable:
+        return False
+    finally:
+        assert time.monotonic() - began < TIMEOUT_S + 20
+    np.testing.assert_array_equal(found, expected[k % len(INPUTS)])
+    return True
+
+
+def runs_again(exe: hetnn.Executable, k: int, expected: list[np.ndarray]) -> None:
+    """A machine under load may miss a deadline of half a second; a device that is back is taken up."""
+    assert any(run(exe, k, expected) for _ in range(40))
+
+
+def paused(process: subprocess.Popen[str]) -> None:
+    """Stops it, and returns when every thread has: the signal takes its time."""
+    process.send_signal(signal.SIGSTOP)
+    states = Path(f"/proc/{process.pid}/task")
+    while any((task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in states.iterdir()):
+        time.sleep(0.001)
+
+
+def open_files(process: int | str = "self") -> int:
+    return len(list(Path(f"/proc/{process}/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaks() -> Iterator[None]:
+    gc.collect()
+    before, threads = open_files(), threading.active_count()
+    yield
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        gc.collect()
+        if open_files() <= before + 2 and threading.active_count() <= threads:
+            return
+        time.sleep(0.1)
+    assert (open_files(), threading.active_count()) <= (before + 2, threads)
+
+
+def test_killed_and_started_again(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    process, port = started(files[1])
+    exe = loaded(files, port, 20)
+    for k in range(ROUNDS):
+        assert run(exe, k, expected)
+        killer = threading.Timer(random.Random(k).random() * 0.005, process.kill)
+        killer.start()
+        for _ in range(5):
+            run(exe, k, expected)  # one of them meets it
+        killer.join()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+        assert not run(exe, k, expected)
+        process, _ = started(files[1], port)
+        assert run(exe, k, expected)
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()  # type: ignore[union-attr]
+
+
+def test_paused_and_continued(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    process, port = started(files[1])
+    exe = loaded(files, port)
+    runs_again(exe, 0, expected)
+    files_there = open_files(process.pid)
+    for k in range(ROUNDS):
+        paused(process)
+        assert not run(exe, k, expected)
+        process.send_signal(signal.SIGCONT)
+        runs_again(exe, k + 1, expected)
+    until = time.monotonic() + 20
+    while open_files(process.pid) > files_there + 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert open_files(process.pid) <= files_there + 2
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()  # type: ignore[union-attr]
+
+
+class Cable:
+    """Carries bytes between its port and another one, and may be cut: every connection ends at once."""
+
+    def __init__(self, port: int) -> None:
+        self._there = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listening.getsockname()[1])
+        self._ends: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                here, _ = self._listening.accept()
+                there = socket.create_connection(("127.0.0.1", self._there))
+                self._ends += [here, there]
+                for ends in ((here, there), (there, here)):
+                    self._threads.append(threading.Thread(target=self._carry, args=ends))
+                    self._threads[-1].start()
+
+    @staticmethod
+    def _carry(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := one.recv(1 << 16):
+                other.sendall(piece)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        ends, self._ends = self._ends, []
+        for end in ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def remove(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self.cut()
+        for thread in self._threads:
+            thread.join(20)
+
+
+def test_cut_off_and_joined_again(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    process, port = started(files[1])
+    cable = Cable(port)
+    exe = loaded(files, cable.port, 20)
+    assert run(exe, 0, expected)
+    files_there = open_files(process.pid)
+    answered = 0
+    for k in range(ROUNDS):
+        cutter = threading.Timer(random.Random(k).random() * 0.005, cable.cut)
+        cutter.start()
+        answered += sum(run(exe, k + step, expected) for step in range(5))
+        cutter.join()
+        runs_again(exe, k, expected)
+    assert answered > 0
+    until = time.monotonic() + 20
+    while open_files(process.pid) > files_there + 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert open_files(process.pid) <= files_there + 2
+    del exe
+    cable.remove()
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()  # type: ignore[union-attr]

@@ -266,6 +266,7 @@ bench-labels: $(STAMPS)/install $(STAMPS)/int8-peers
 bench-devices: $(STAMPS)/install
 	$(PY) benchmarks/devices/remote.py
 	$(PY) benchmarks/devices/networks.py
+	$(PY) benchmarks/devices/ethos.py --check
 # Linear layers whose weights stay in blocks of a few bits, or in 16 bits, beside ONNX Runtime and torch.
 bench-weights: $(STAMPS)/install
 	$(PY) benchmarks/blocks.py

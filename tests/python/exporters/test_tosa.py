@@ -17,6 +17,7 @@ import hetnn
 from hetnn import _core
 from hetnn.exporters.tosa import export, refusal, unsupported
 from hetnn.exporters.tosa.model import Export, as_written
+from hetnn.exporters.tosa.movement import Movement
 from hetnn.exporters.tosa.schema import ENUMERATIONS, TABLES, attribute
 from importers.test_onnx_quantized import Network, integers_only
 
@@ -246,3 +247,44 @@ def test_a_graph_as_it_is_written_has_its_roundings() -> None:
         (wanted,) = _core.interpret(as_written(graph), [feed])
         (got,) = by_reference(export(graph), [feed], [wanted.shape], ["int8"])
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(("shape", "scale"), [([3, 10], 0.5), ([1, 200], 0.02), ([2, 5, 35], 1.3), ([4, 7], 0.0078125)])
+def test_softmax_of_bytes(shape: list[int], scale: float) -> None:
+    n = Layers("i8", 1)
+    n.compare(n.node("softmax", [n.start(shape, scale, 3)], 1 / 256, -128))
+
+
+def test_enlarged_images() -> None:
+    n = Layers("i8", 1)
+    x = n.start([2, 3, 4, 5], 0.04, 3)
+    n.compare(*(n.node("upsample_nearest2d", [x], 0.04, 3, size=size) for size in ([8, 10], [12, 5], [4, 20])))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_movement_is_one_of_where_elements_were_made(seed: int) -> None:
+    """Chains of shapes and orders of axes as the arrays that numpy makes, in three steps at most."""
+    rng = np.random.default_rng(seed)
+
+    def factors(number: int) -> list[int]:
+        out = []
+        while number > 1:
+            out.append(int(rng.choice([k for k in range(2, number + 1) if number % k == 0])))
+            number //= out[-1]
+        return [*out, 1] if rng.integers(2) else out or [1]
+
+    for _ in range(50):
+        elements = int(rng.choice([12, 24, 36, 60, 64]))
+        source = np.arange(elements).reshape(factors(elements))
+        moved, movement = source, Movement.none(source.shape)
+        for _ in range(int(rng.integers(1, 6))):
+            perm, shape = rng.permutation(moved.ndim).tolist(), factors(elements)
+            after = movement.reshaped(shape)
+            if rng.integers(2) or after is None:
+                moved, movement = moved.transpose(perm), movement.transposed(perm)
+            else:
+                moved, movement = moved.reshape(shape), after
+        cut, order = movement.steps()
+        made = source.reshape(cut)
+        made = made.transpose(order) if order else made
+        np.testing.assert_array_equal(made.reshape(movement.shape), moved)

@@ -10,7 +10,7 @@ from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.backends.code import taken_apart
 from hetnn.backends.ethos_u import vela
 from hetnn.backends.ethos_u.code import MEANING, REPORT, arrays_of, with_meaning
-from hetnn.errors import InvalidModel, Unsupported
+from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 
 if TYPE_CHECKING:
     from hetnn import _core
@@ -72,10 +72,15 @@ class EthosU(Backend):
     def compile(self, graph: _core.Graph) -> bytes:
         """Vela's raw output, with the meaning of the subgraph and Vela's report in the same archive."""
         import hetnn
+        from hetnn.backends.ethos_u.constraints import MOST_OF_WEIGHTS, heavy_filter
         from hetnn.exporters.tosa.model import Export, as_written
 
         vela.require(self.name)
-        made = vela.compile_network(Export(graph).data(), self.accelerator)
+        written = Export(graph)
+        heavy = heavy_filter(written.block)
+        if heavy is not None:
+            raise _at(heavy[0], f"a filter's weights add up to {heavy[1]}, of at most {MOST_OF_WEIGHTS}")
+        made = vela.compile_network(written.data(), self.accelerator)
         meaning = hetnn.compile(as_written(graph), "cpu", tune=False)
         return with_meaning(made.data, meaning._engine.image(), made.report)
 
@@ -88,6 +93,13 @@ class EthosU(Backend):
             raise InvalidModel(f"device '{self.name}': its code has no meaning beside it. Compile the model again.")
         executable = Executable.from_image(arrays[MEANING].tobytes(), 1)
         return lambda given: executable.run(given)
+
+
+def _at(node: str, why: str) -> DoesNotFit:
+    """The refusal of one node."""
+    error = DoesNotFit(why)
+    error.node = node  # type: ignore[attr-defined]
+    return error
 
 
 def codes(executable: Executable) -> dict[str, dict[str, Any]]:

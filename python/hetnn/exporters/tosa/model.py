@@ -10,6 +10,7 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.exporters.refusal import Refusal
+from hetnn.exporters.tosa import softmax  # noqa: F401  # its rule
 from hetnn.exporters.tosa.file import Block, Op, data_of
 from hetnn.exporters.tosa.rules import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.writer import Tensor, Writer, refuse

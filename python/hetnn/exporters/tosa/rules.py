@@ -82,7 +82,7 @@ class Call:
 
         write: given the operands, of equal rank, and the order that the result is transposed by.
         """
-        orders = [self.writer.turned(x)[1] for x in operands]
+        orders = [self.writer.turned(x) for x in operands]
         plain = tuple(range(len(self.shape)))
         order = next((each for each in orders if each != plain and len(each) == len(plain)), plain)
         return self.writer.transpose(write(*(self.writer.in_order(x, order) for x in operands), order=order), order)
@@ -369,6 +369,22 @@ def _lookup(call: Call) -> Tensor:
 
 
 # Movement.
+
+
+@exports("upsample_nearest2d")
+def _upsample(call: Call) -> Tensor:
+    """Each pixel so many times: places of the image's middle, so that all processors have the form."""
+    _same_scale(call)
+    x = call.last()
+    times = [goal // size for goal, size in zip(call.shape[2:], x.shape[1:3], strict=True)]
+    if any(goal % size for goal, size in zip(call.shape[2:], x.shape[1:3], strict=True)):
+        refuse("to sizes that are no multiples")
+    n, c, height, width = call.shape
+    scale = [part for each in times for part in (2 * each, 2)]
+    ends = scale, [1 - each for each in times], [each - 1 for each in times]
+    given: list[Tensor | str] = [x, *(call.writer.sizes(sizes) for sizes in ends)]
+    mode = number("ResizeMode", "NEAREST")
+    return call.first(call.writer.add("RESIZE", given, x.dtype, [n, height, width, c], Mode=mode))
 
 
 @exports("reshape")

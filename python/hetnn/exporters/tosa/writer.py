@@ -12,6 +12,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.exporters.names import fresh_name
 from hetnn.exporters.tosa.file import Array, Block, Op
+from hetnn.exporters.tosa.movement import Movement
 from hetnn.exporters.tosa.schema import number
 
 # Channels last, as TOSA has images, and back.
@@ -73,10 +74,9 @@ class Writer:
     block: Block
     names: set[str]
     node: str = ""  # for which is written
-    # What each result of a transposition or of a new shape was made of.
-    _turned: dict[str, tuple[Tensor, tuple[int, ...]]] = field(default_factory=dict)
-    _shaped: dict[str, Tensor] = field(default_factory=dict)
-    _made: dict[tuple[str, tuple[int, ...], str], Tensor] = field(default_factory=dict)
+    # What each result of transpositions and new shapes was made of.
+    _moved: dict[str, tuple[Tensor, Movement]] = field(default_factory=dict)
+    _made: dict[tuple[str, Movement], Tensor] = field(default_factory=dict)
     # What each padded tensor was made of, how many elements stand before and behind on each axis, and their value.
     _padded: dict[str, tuple[Tensor, list[int], int]] = field(default_factory=dict)
     _same: dict[tuple[str, bytes, tuple[int, ...]], Tensor] = field(default_factory=dict)
@@ -116,30 +116,49 @@ class Writer:
     def _write(self, kind: str, inputs: list[str], output: str, attrs: dict[str, Any] | None = None) -> None:
         self.block.ops.append(Op(kind, inputs, [output], attrs or {}, node=self.node))
 
-    def turned(self, x: Tensor) -> tuple[Tensor, tuple[int, ...]]:
-        """The tensor that a transposition made x of, and its order of axes: x itself where none did."""
-        return self._turned.get(x.name, (x, tuple(range(len(x.shape)))))
+    def moved(self, x: Tensor) -> tuple[Tensor, Movement]:
+        """The tensor that x has its elements from, and how they moved: x itself where they did not."""
+        return self._moved.get(x.name, (x, Movement.none(x.shape)))
+
+    def turned(self, x: Tensor) -> tuple[int, ...]:
+        """The order of axes that a transposition alone made x by: as they are where none did, or more than that."""
+        source, movement = self.moved(x)
+        order = movement.order(len(source.shape))
+        return tuple(range(len(x.shape))) if order is None else order
 
     def transpose(self, x: Tensor, perm: Sequence[int]) -> Tensor:
-        """Axes in another order: of what x was transposed from, once for each tensor, and of constants at once.
-
-        Where all axes that change places but one are of a single element it is a new shape.
-        """
+        """Axes in another order; of constants at once."""
         if x.array is not None:
             return self.constant(np.transpose(x.array, perm), x.dtype)
-        source, before = self.turned(x)
-        order = tuple(before[k] for k in perm)
-        if order == tuple(range(len(order))):
+        source, movement = self.moved(x)
+        return self.move(source, movement.transposed(perm))
+
+    def move(self, source: Tensor, movement: Movement) -> Tensor:
+        """A movement of a tensor, once: a new shape alone where no axis of several elements changes its place.
+
+        A single image keeps its axes; elsewhere those that stay together are one, since few processors turn many.
+        """
+        shape, (cut, order) = movement.shape, movement.steps()
+        if not order and shape == list(source.shape):
             return source
-        shape = [source.shape[k] for k in order]
-        long = [k for k in order if source.shape[k] != 1]
-        if long == sorted(long):
-            return self.reshape(source, shape)
-        key = (source.name, order, "order")
-        if key not in self._made:
-            self._made[key] = self.add("TRANSPOSE", [source], x.dtype, shape, Perms=list(order))
-            self._turned[self._made[key].name] = source, order
-        return self._made[key]
+        key = (source.name, movement)
+        if key in self._made:
+            return self._made[key]
+        whole = movement.order(len(source.shape))
+        if not order:
+            made = self._shaped(source, shape)
+        elif whole is not None and all(size == 1 for size in source.shape[:-3]):
+            made = self.add("TRANSPOSE", [source], source.dtype, shape, Perms=list(whole))
+        else:
+            parts = self._shaped(source, cut)
+            sizes = [cut[k] for k in order]
+            made = self._shaped(self.add("TRANSPOSE", [parts], source.dtype, sizes, Perms=order), shape)
+        self._made[key] = made
+        self._moved[made.name] = source, movement
+        return made
+
+    def _shaped(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        return x if list(x.shape) == list(shape) else self.add("RESHAPE", [x, self.sizes(shape)], x.dtype, shape)
 
     def in_order(self, x: Tensor, order: Sequence[int]) -> Tensor:
         """That of which x is the transposition by an order."""
@@ -151,16 +170,14 @@ class Writer:
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The same elements in another shape."""
-        source = self._shaped.get(x.name, x)
-        if list(source.shape) == list(shape):
-            return source
         if x.array is not None:
             return self.constant(x.array.reshape(shape), x.dtype)
-        key = (source.name, tuple(shape), "shape")
-        if key not in self._made:
-            self._made[key] = self.add("RESHAPE", [source, self.sizes(shape)], x.dtype, shape)
-            self._shaped[self._made[key].name] = source
-        return self._made[key]
+        source, movement = self.moved(x)
+        after = movement.reshaped(shape)
+        if after is not None:
+            return self.move(source, after)
+        after = Movement.none(x.shape).reshaped(shape)
+        return self._shaped(x, shape) if after is None else self.move(x, after)
 
     def sliced(self, x: Tensor, starts: Sequence[int], shape: Sequence[int]) -> Tensor:
         """A part of a tensor."""

@@ -15,19 +15,20 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import hetnn
 from hetnn.cli.answer import BAD_INPUT, BUG, DONE, UNSUPPORTED, Answer, BadUse
 from hetnn.terminal import printable
 
-# Command -> what it is for. The file is hetnn/cli/<command>.py.
+# Command -> what it is for. The file is hetnn/cli/<command>.py, with _ for -.
 COMMANDS = {
     "compile": "compile a model into one .hetnn file",
     "run": "run a model or a .hetnn file on arrays",
     "plan": "show where each node would run, without compiling; or plan an abstract problem",
     "check": "list everything in a model that the target cannot do",
     "export": "write a model, or what a device is given of it, as an ONNX or TOSA file",
+    "export-device": "write what firmware of an Ethos-U needs of a .hetnn file",
     "calibrate": "measure this machine's kernels once, for the times that plans predict",
     "report": "describe a compiled model: placement, reasons, bytes, time",
     "disassemble": "print the NPU command streams of a .hetnn file",
@@ -65,9 +66,13 @@ def build_parser(names: Sequence[str]) -> tuple[argparse.ArgumentParser, dict[st
         command.add_argument("--json", action="store_true", help="print one JSON document on stdout")
         command.add_argument("--quiet", action="store_true", help="no progress on stderr")
         if name in names:
-            importlib.import_module(f"hetnn.cli.{name}").add_arguments(command)
+            _module(name).add_arguments(command)
         commands[name] = command
     return parser, commands
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"hetnn.cli.{command.replace('-', '_')}")
 
 
 def _parse(argv: Sequence[str]) -> tuple[str, argparse.Namespace]:
@@ -106,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command, args = _parse(argv)
         with contextlib.redirect_stdout(sys.stderr):  # a library that prints would spoil the one document on stdout
-            answer: Answer = importlib.import_module(f"hetnn.cli.{command}").run(args)
+            answer: Answer = _module(command).run(args)
         answer.print(as_json)
         return answer.status
     except SystemExit as stop:  # argparse after --help and --version

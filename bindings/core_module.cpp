@@ -6,6 +6,7 @@
 namespace hetnn {
 void bind_backends(pybind11::module_& m);
 void bind_compile(pybind11::module_& m);
+void bind_extract(pybind11::module_& m);
 void bind_dim(pybind11::module_& m);
 void bind_graph(pybind11::module_& m);
 void bind_npu_tools(pybind11::module_& m);
@@ -24,6 +25,7 @@ PYBIND11_MODULE(_core, m) {
   hetnn::bind_dim(m);
   hetnn::bind_graph(m);
   hetnn::bind_compile(m);
+  hetnn::bind_extract(m);
   hetnn::bind_npu_tools(m);
   hetnn::bind_operators(m);
   hetnn::bind_options(m);

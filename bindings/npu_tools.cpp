@@ -12,9 +12,9 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/problem.h"
 #include "hetnn/memory/validate.h"
-#include "hetnn/npu/access.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/isa.h"
+#include "hetnn/npu/layer_times.h"
 #include "hetnn/npu/spec.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/program/pack.h"
@@ -119,23 +119,6 @@ std::string schedules(const std::string& path) {
   return backends::write_sections(sections);
 }
 
-// What the words of one layer take: `cycles` by which they put off the end of all.
-struct LayerUse {
-  int64_t cycles = 0, compute_cycles = 0, memory_cycles = 0, sram_peak_bytes = 0;
-  double energy_nj = 0;
-
-  void add(const npu::Timing& before, const npu::Timing& after, int64_t later) {
-    const auto busy = [&](npu::Engine engine) {
-      const auto k = static_cast<size_t>(engine);
-      return after.busy_cycles[k] - before.busy_cycles[k];
-    };
-    cycles += later;
-    compute_cycles += busy(npu::Engine::mac) + busy(npu::Engine::vector);
-    memory_cycles += busy(npu::Engine::dma);
-    energy_nj += after.energy_nj - before.energy_nj;
-  }
-};
-
 // What an engine works on: engine, instruction, layer, first cycle, the cycle behind the last, and that in which it is
 // finished: what is moved arrives when the engine may be at the next transfer.
 py::tuple work_of(const npu::Spec& spec, const npu::Clock& clock, const npu::Instruction& instruction,
@@ -148,7 +131,7 @@ py::tuple work_of(const npu::Spec& spec, const npu::Clock& clock, const npu::Ins
                         end - cost.cycles, end, end + cost.latency_cycles);
 }
 
-// Layer by layer from the words themselves: what an engine waits beyond its own work is a stall.
+// The layers of every command stream, and with `timeline` what each engine does when.
 py::dict simulate_model(const std::string& path, bool timeline) {
   const program::Program program = program::read_program(path, "'" + path + "'");
   py::list subgraphs;
@@ -156,44 +139,28 @@ py::dict simulate_model(const std::string& path, bool timeline) {
   double seconds = 0;
   each_stream(program, [&](const auto& subprogram, const auto& code, const auto& variant) {
     const npu::Spec spec = npu::parse_spec(code.spec_json, subprogram.device);
-    const std::vector<uint64_t> words = words_of(program, variant);
-    const double multipliers =
-        static_cast<double>(std::max<int64_t>(spec.mac.macs_per_cycle, spec.mac.rows * spec.mac.cols));
-    npu::Clock clock(spec);
-    size_t at = 0;
     py::list works;
-    std::vector<LayerUse> uses(variant.layers.size());
-    for (const npu::Run& run : variant.runs) {
-      LayerUse& use = uses.at(static_cast<size_t>(run.layer));
-      const npu::Timing before = clock.totals();
-      const int64_t begin = clock.now_cycles();
-      const size_t end = at + static_cast<size_t>(run.words);
-      while (at < end) {
-        const npu::Instruction instruction = npu::decode(words, at);
-        clock.step(instruction);
-        use.sram_peak_bytes = std::max(use.sram_peak_bytes, npu::sram_reach_bytes(instruction));
-        if (timeline && npu::engine_of(instruction) != npu::Engine::none)
-          works.append(work_of(spec, clock, instruction, variant.layers.at(static_cast<size_t>(run.layer)).node));
-      }
-      use.add(before, clock.totals(), clock.now_cycles() - begin);
+    npu::OnInstruction note;
+    if (timeline) {
+      note = [&](const npu::Clock& clock, const npu::Instruction& instruction, int64_t layer) {
+        if (npu::engine_of(instruction) != npu::Engine::none)
+          works.append(work_of(spec, clock, instruction, variant.layers.at(static_cast<size_t>(layer)).node));
+      };
     }
+    const npu::LayerTimes times = npu::time_layers(spec, words_of(program, variant), variant, note);
     py::list layers;
-    for (size_t k = 0; k < uses.size(); ++k) {
+    for (size_t k = 0; k < times.layers.size(); ++k) {
       const npu::Layer& layer = variant.layers[k];
-      const LayerUse& use = uses[k];
-      const int64_t stall = std::max<int64_t>(use.cycles - use.compute_cycles, 0);
+      const npu::LayerTime& use = times.layers[k];
       layers.append(py::dict(
           py::arg("name") = layer.node, py::arg("node") = layer.node, py::arg("op") = layer.op,
-          py::arg("compute_cycles") = use.compute_cycles, py::arg("stall_cycles") = stall,
+          py::arg("compute_cycles") = use.compute_cycles, py::arg("stall_cycles") = use.stall_cycles,
           py::arg("total_cycles") = use.cycles, py::arg("memory_cycles") = use.memory_cycles,
-          py::arg("macs") = layer.macs,
-          py::arg("utilization") = use.cycles > 0 ? std::min(1.0, static_cast<double>(layer.macs) /
-                                                                      (static_cast<double>(use.cycles) * multipliers))
-                                                  : 0,
+          py::arg("macs") = layer.macs, py::arg("utilization") = use.utilization,
           py::arg("dma_bytes") = layer.dma_bytes, py::arg("weight_bytes") = layer.weight_bytes,
           py::arg("sram_peak_bytes") = use.sram_peak_bytes, py::arg("tile") = layer.tile,
           py::arg("cascade") = layer.cascade < 0 ? py::object(py::none()) : py::object(py::int_(layer.cascade)),
-          py::arg("stalls") = py::dict(py::arg("dma") = stall), py::arg("energy_nj") = use.energy_nj));
+          py::arg("stalls") = py::dict(py::arg("dma") = use.stall_cycles), py::arg("energy_nj") = use.energy_nj));
     }
     total += variant.cycles;
     seconds += static_cast<double>(variant.cycles) / spec.clock_hz;

@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "bindings/arrays.h"
+#include "bindings/views.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/disjoint.h"
@@ -46,19 +47,6 @@ std::unique_ptr<Executable> warning(std::unique_ptr<Executable> executable) {
     if (PyErr_WarnEx(PyExc_RuntimeWarning, notice.c_str(), 1) != 0) throw py::error_already_set();
   });
   return executable;
-}
-
-std::vector<ops::View> views_of(const std::vector<py::array>& inputs) {
-  std::vector<ops::View> out;
-  out.reserve(inputs.size());
-  for (const py::array& array : inputs) {
-    // Of the other byte order it is turned round when it is read.
-    py::dtype dtype = array.dtype();
-    if (!has_native_order(dtype)) dtype = dtype.attr("newbyteorder")("=").cast<py::dtype>();
-    const std::span<const int64_t> shape(array.shape(), static_cast<size_t>(array.ndim()));
-    out.emplace_back(dtype_of(dtype), shape, static_cast<const std::byte*>(array.data()));
-  }
-  return out;
 }
 
 py::list times_of(const std::vector<runtime::SubprogramTime>& times) {
@@ -224,6 +212,25 @@ void bind_runtime_executable(py::module_& m) {
       .def(
           "bodies", [](const runtime::RunTimes& times) { return times_of(times.bodies); },
           "A row a subprogram that loops repeated, called LOOP/body NAME, for all of its rounds.")
+      .def(
+          "device_us",
+          [](const runtime::RunTimes& times) {
+            std::vector<std::pair<double, double>> out;
+            for (const auto* rows : {&times.subprograms, &times.bodies}) {
+              for (const runtime::SubprogramTime& row : *rows) out.emplace_back(row.simulated_us, row.busy_us);
+            }
+            return out;
+          },
+          "Of every subprogram, then of every body: what it took by the clock of a simulated device (0: none is), and "
+          "how long its device was at work.")
+      .def(
+          "subprograms_of_commands",
+          [](const runtime::RunTimes& times) {
+            std::vector<size_t> out;
+            for (const runtime::CommandTime& row : times.commands) out.push_back(row.subprogram);
+            return out;
+          },
+          "Of every row of `commands`, the number of its subprogram.")
       .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
   py::class_<Stop>(m, "Stop", "Ends runs early: when it is asked to, or when the time is up.")
       .def(py::init([](std::optional<double> timeout_s) {

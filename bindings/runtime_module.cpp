@@ -8,6 +8,7 @@ void bind_runtime_counters(pybind11::module_& m);
 void bind_runtime_devices(pybind11::module_& m);
 void bind_runtime_element_types(pybind11::module_& m);
 void bind_runtime_executable(pybind11::module_& m);
+void bind_runtime_inside(pybind11::module_& m);
 void bind_runtime_images(pybind11::module_& m);
 void bind_runtime_pieces(pybind11::module_& m);
 void bind_runtime_queue(pybind11::module_& m);
@@ -23,6 +24,7 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::bind_runtime_devices(m);
   hetnn::bind_runtime_element_types(m);
   hetnn::bind_runtime_executable(m);
+  hetnn::bind_runtime_inside(m);
   hetnn::bind_runtime_images(m);
   hetnn::bind_runtime_pieces(m);
   hetnn::bind_runtime_serve(m);

@@ -37,6 +37,7 @@ __all__: list[str] = [
     "cpu_work",
     "device_kinds",
     "disassemble",
+    "extract",
     "figures_without_source",
     "for_integers",
     "insert_conversions",
@@ -488,6 +489,11 @@ def device_kinds() -> list[str]:
 def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str:
     """
     Words as text.
+    """
+
+def extract(graph: Graph, nodes: collections.abc.Set[str]) -> Graph:
+    """
+    A graph of these nodes and the constants that they read: its inputs are what they read from elsewhere, its outputs what others read of them, in the graph's names. InvalidModel where there is none.
     """
 
 def figures_without_source(json: str) -> list[str]:

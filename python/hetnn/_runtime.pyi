@@ -32,10 +32,15 @@ __all__: list[str] = [
     "Stop",
     "device_kinds",
     "element_types",
+    "exposable",
+    "exposed",
+    "kernels",
+    "layers",
     "numpy_type",
     "numpy_types",
     "prometheus",
     "put_together",
+    "quants",
     "register_device",
     "set_device_finder",
     "set_image_decoder",
@@ -146,9 +151,17 @@ class RunTimes:
         """
         A row a kernel of the cpu, where they were timed.
         """
+    def device_us(self) -> list[tuple[float, float]]:
+        """
+        Of every subprogram, then of every body: what it took by the clock of a simulated device (0: none is), and how long its device was at work.
+        """
     def subprograms(self) -> list[typing.Any]:
         """
         A row a subprogram.
+        """
+    def subprograms_of_commands(self) -> list[int]:
+        """
+        Of every row of `commands`, the number of its subprogram.
         """
 
 class Stop:
@@ -520,6 +533,28 @@ def element_types() -> list[ElementType]:
     All, in the order of their numbers.
     """
 
+def exposable(executable: Executable) -> list[str]:
+    """
+    Names of the values that lie in a buffer of their own in a run.
+    """
+
+def exposed(executable: Executable, names: collections.abc.Sequence[str]) -> Executable:
+    """
+    An executable that returns these values too, behind its own outputs, and is the same otherwise.
+    """
+
+def kernels(executable: Executable) -> list[typing.Any]:
+    """
+    (node, kernel) of every command of the general processor, in order.
+    """
+
+def layers(
+    executable: Executable, inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]
+) -> list[typing.Any]:
+    """
+    A row an accelerator subprogram that has code for the sizes of these inputs: subprogram, clock_hz, launch_us, cycles, layers, and spans: layer, begin, end and stalled cycles.
+    """
+
 def numpy_type(name: str) -> numpy.dtype[typing.Any]:
     """
     The numpy dtype of an element type. Unsupported where ml_dtypes, which has it, is absent.
@@ -540,6 +575,11 @@ def prometheus(
 def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
+    """
+
+def quants(executable: Executable) -> list[typing.Any]:
+    """
+    Of every output, None or what its integers stand for: scales, zero_points, axis.
     """
 
 def register_device(kind: str, open: typing.Any) -> None:

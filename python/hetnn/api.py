@@ -16,6 +16,7 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.example_sizes import sizes_of
 from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
+from hetnn.inside.source import Source
 from hetnn.json_text import dump_json, load_json
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
@@ -82,6 +83,7 @@ def compile(
         else:
             executable = _compiled(imported, described, settings, threads)
     _core.return_free_memory()  # of reading the image
+    executable._source = Source(lambda: imported_model(model, args, kwargs, dynamic_shapes, fix), target, options)
     executable.compile_s = time.perf_counter() - began
     again = imported.apart
     executable._apart = None if again is None else SizesApart(lambda: compile(again(), target, **options))

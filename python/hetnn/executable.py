@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import numbers
 import os
-import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from hetnn import _runtime
+from hetnn.arrays import are_arrays, as_arrays, is_torch
 from hetnn.backends.registry import find_to_run
 from hetnn.batches import OnBatches
 from hetnn.default_inputs import DefaultInputs
-from hetnn.element_types import array_of, tensor_of
-from hetnn.errors import InvalidModel, Unsupported
+from hetnn.element_types import tensor_of
+from hetnn.errors import InvalidModel
 from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.machine import default_threads
@@ -31,11 +27,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from hetnn.background import Run
+    from hetnn.inside.bisect import Bisection
+    from hetnn.inside.compare import Comparison
+    from hetnn.inside.source import Source
+    from hetnn.inside.timeline import Timeline
     from hetnn.quantization.report import QuantizeReport
+    from hetnn.report.rows import Rows
 
-Array = npt.NDArray[Any]
-_ARRAYS = frozenset([np.ndarray])
-_DLPACK_CPU = 1
 _PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
 _runtime.set_device_finder(find_to_run)
@@ -193,6 +191,7 @@ class Executable:
         self.trials: list[dict[str, Any]] = []  # {"strategy", "ms"} of plans that were run, where devices measure
         self.quantization: QuantizeReport | None = None  # what hetnn.quantize did, in the process that did it
         self._of_thread = _OfThread()
+        self._source: Source | None = None  # what it was compiled from, in the process that did it
         self._file: _File | None = None  # that holds all of it
         self._apart: SizesApart | None = None  # for inputs that do not share their sizes
         self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
@@ -253,19 +252,30 @@ class Executable:
         inputs: Sequence[Any],
         out: Sequence[Any] | None = None,
         *,
+        also: Sequence[str] | None = None,
         session: Session | None = None,
         overlap: bool = True,
         _stop: _runtime.Stop | None = None,
     ) -> list[Any]:
         """Runs on `inputs` in the model's order; writes `out` (contiguous arrays or tensors) in place where given.
 
+        `also` names nodes, values or modules of the model: behind the outputs comes a dict of their values by these
+        names. Those that have a buffer of their own in the program are the executable's own; for others the model is
+        compiled once more, with them as outputs, which takes as long as compiling did (docs/inside.md).
+
         Contiguous inputs are read where they lie. Subgraphs of different devices run at once where none waits for the
         other, unless `overlap` is off; results are the same. InvalidModel for another number, element type, shape or
         device.
         """
+        if also is not None:
+            if out is not None or session is not None:
+                raise InvalidModel("also goes with neither out nor session: values inside are of a run of their own.")
+            from hetnn.inside.values import run_also
+
+            return run_also(self, inputs, also)
         # Of arrays nothing needs be made, and small networks take less time than a look at each would.
-        arrays = inputs if _are_arrays(inputs) else _as_arrays(inputs, self._called)
-        given = out if out is None or _are_arrays(out) else _as_arrays(out, "out[{}]".format)
+        arrays = inputs if are_arrays(inputs) else as_arrays(inputs, self._called)
+        given = out if out is None or are_arrays(out) else as_arrays(out, "out[{}]".format)
         if session is not None and not isinstance(session, Session):
             raise InvalidModel(f"session must be what the executable's session() gave; got {type(session).__name__}.")
         if overlap is not True and overlap is not False:
@@ -283,7 +293,7 @@ class Executable:
                 raise error from None  # they meet
         if out is not None:
             return list(out)
-        if arrays is not inputs and any(map(_is_torch, inputs)):
+        if arrays is not inputs and any(map(is_torch, inputs)):
             return list(map(tensor_of, outputs))
         return outputs
 
@@ -359,10 +369,9 @@ class Executable:
 
     def report(self, format: str = "text") -> Any:
         """Placement, reasons, bytes and predicted times as "text", "dict", "json", "html" or "svg"."""
-        from hetnn.report.formats import render
+        from hetnn.report.formats import of_executable
 
-        report = self._engine.report_json
-        return render(json.dumps({**json.loads(report), "passes": self.passes}) if self.passes else report, format)
+        return of_executable(self, format)
 
     @property
     def target(self) -> dict[str, Any]:
@@ -370,54 +379,76 @@ class Executable:
         found: dict[str, Any] = json.loads(self._engine.target_json)
         return found
 
-    def profile(self, *inputs: Any) -> list[dict[str, Any]]:
-        """Runs once and returns a row a CPU kernel: node, kernel, start_us, wall_us; thread_us, the microseconds that
-        each thread computed (the rest of wall_us it waited for others); macs, flops and bytes, what the operator does
-        without the steps behind it; gflops and gbytes_s, those over wall_us; refusals, of what runs by its operator's
-        meaning a sentence for each kernel that does not serve it.
+    def profile(self, *inputs: Any) -> Rows:
+        """Runs once and returns a row a kernel or layer of every device; they print as a table, and have `to_csv` and
+        `to_dataframe`.
+
+        Of each `node, device, kernel, start_us, us, simulated, macs, bytes, gflops, gbytes_s`; `us` is the device's own
+        time: measured, or where `simulated` the layer's cycles over the clock. Measured rows of the CPU: `wall_us`;
+        `thread_us`, the microseconds that each thread computed (the rest of wall_us it waited for others); flops, what
+        the operator does without the steps behind it; refusals, of what runs by its operator's meaning a sentence for
+        each kernel that does not serve it. Rows of an NPU: `cycles, stall_cycles, stall_us, tile, compute_cycles,
+        memory_cycles, utilization, weight_bytes, energy_nj`.
         """
-        times = self._of_thread.times
-        self._engine.run(_as_arrays(inputs, self._called), None, times, True)
-        rows = list(times.commands())
-        for row in rows:
-            ns = row["wall_us"] * 1e3
-            row["gflops"] = (2 * row["macs"] + row["flops"]) / ns if ns else 0.0
-            row["gbytes_s"] = row["bytes"] / ns if ns else 0.0
-        return rows
+        from hetnn.inside.profile import profile_of
+
+        return profile_of(self._timeline(inputs))
+
+    def nodes(self, *inputs: Any) -> Rows:
+        """Every node of the model: what it is, where it runs, what it takes. The rows of `report("dict")["graph"]`.
+
+        With inputs it runs once, and `measured_us` stands beside `predicted_us`.
+        """
+        from hetnn.inside.nodes import measured
+
+        return measured(self, self.profile(*inputs) if inputs else [])
 
     def trace(self, path: str | os.PathLike[str], *inputs: Any) -> None:
         """Runs once and writes a timeline that Perfetto and chrome://tracing open.
 
-        A lane a device; arrows lead from each subgraph to those that waited for it. Under the lane of the cpu, which
-        runs loops, stands one a subgraph that a loop repeats: its rounds cross those of others.
+        A lane a device with a span a subgraph and in it one a kernel or layer, on the device's own time: the CPU as
+        measured, an NPU by its clock, not by what simulating it took. Arrows lead from each subgraph to those that
+        waited for it; what was predicted is a process of its own. Under the lane of the cpu, which runs loops, stands
+        one a subgraph that a loop repeats: its rounds cross those of others.
         """
-        commands = self.profile(*inputs)
-        times = self._of_thread.times
-        parts, bodies = times.subprograms(), times.bodies()
-        names: list[str] = []
-        for device in dict.fromkeys([*(row["device"] for row in parts), "cpu"]):
-            names += [device, *(row["name"] for row in bodies)] if device == "cpu" else [device]
-        lanes = {name: k for k, name in enumerate(names)}
-        events: list[dict[str, Any]] = [
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": lane, "args": {"name": name}}
-            for name, lane in lanes.items()
-        ]
-        placed = [(row, "subprogram", row["device"]) for row in parts] + [(row, "body", row["name"]) for row in bodies]
-        for row, category, lane in placed:
-            span = {"name": row["name"], "cat": category, "ph": "X", "pid": 0, "tid": lanes[lane]}
-            span |= {"ts": row["start_us"], "dur": row["finish_us"] - row["start_us"]}
-            events.append(span | {"args": {key: row[key] for key in ("device", "queue_us", "cycles")}})
-        for row in commands:
-            span = {"name": row["node"], "cat": row["kernel"], "ph": "X", "pid": 0, "tid": lanes["cpu"]}
-            events.append(span | {"ts": row["start_us"], "dur": row["wall_us"]})
-        arrows = [(earlier, k) for k, earliers in enumerate(self._engine.depends_on) for earlier in earliers]
-        for number, (earlier, later) in enumerate(arrows):
-            flow = {"name": "data", "cat": "data", "pid": 0, "id": number}
-            begin, end = parts[earlier], parts[later]
-            events.append(flow | {"ph": "s", "tid": lanes[begin["device"]], "ts": begin["finish_us"]})
-            events.append(flow | {"ph": "f", "bp": "e", "tid": lanes[end["device"]], "ts": end["start_us"]})
+        from hetnn.inside.trace import trace_events
+
+        events = trace_events(self._timeline(inputs), self.report(format="dict"))
         with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
+            json.dump({"traceEvents": events, "displayTimeUnit": "ms"}, file)
+
+    def _timeline(self, inputs: Sequence[Any]) -> Timeline:
+        from hetnn.inside.timeline import timeline_of
+
+        arrays = as_arrays(inputs, self._called)
+        self._engine.run(arrays, None, self._of_thread.times, True)
+        return timeline_of(self, self._of_thread.times, arrays)
+
+    def compare(self, reference: Any, inputs: Sequence[Any], *, bound: float | None = None) -> Comparison:
+        """Compares values inside with those of a reference, node by node: it prints as a table, `first` is the first
+        node that is beyond its bound (or has a NaN or an infinity that the reference has not), or None, `rows` are all.
+
+        reference: an eager torch module or an ExportedProgram; an ONNX model, by ONNX Runtime where that is installed,
+            else by what its operators mean; another executable; None: the model it was compiled from, by meaning.
+        inputs: what a call takes, in order. bound: the greatest difference over the greatest magnitude of the
+            reference's value; without it by the type that a node computes in (docs/inside.md).
+        InvalidModel where the two have no value in common.
+        """
+        from hetnn.inside.compare import compare
+
+        return compare(self, reference, inputs, bound)
+
+    def bisect(
+        self, reference: Any, inputs: Sequence[Any], path: str | os.PathLike[str], *, bound: float | None = None
+    ) -> Bisection | None:
+        """Finds the smallest part of the model that, compiled alone, is still beyond its bound on the values that the
+        reference gives it, and writes it to `path`, which `hetnn replay` replays. None where nothing is beyond.
+
+        Arguments as those of `compare`. Unsupported without the model, as of a loaded file.
+        """
+        from hetnn.inside.bisect import bisect
+
+        return bisect(self, reference, inputs, path, bound)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one .hetnn file, whole or not at all."""
@@ -448,7 +479,9 @@ class Executable:
         return f"<hetnn.Executable ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
 
     def _repr_html_(self) -> str:
-        return str(self.report("html"))
+        from hetnn.report.card import card
+
+        return card(json.loads(self._engine.report_json), repr(self), self.passes)
 
     @property
     def on_general_processor(self) -> bool:
@@ -505,76 +538,3 @@ class Session:
     def reset(self) -> None:
         """Gives every state its initial value again."""
         self._states.reset()
-
-
-def _is_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _are_arrays(values: Any) -> bool:
-    """Whether they are plain arrays in a list."""
-    return type(values) is list and {*map(type, values)} <= _ARRAYS
-
-
-def _as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array]:
-    if not hasattr(values, "__iter__"):
-        raise InvalidModel(f"the arrays of a run must be a list; got {type(values).__name__}. Write [x].")
-    return [
-        value if type(value) is np.ndarray else _as_array(value, partial(called, k)) for k, value in enumerate(values)
-    ]
-
-
-def _as_array(value: Any, called: Callable[[], str]) -> Array:
-    """The value's memory as a numpy array, without a copy where it allows; `called` names it in errors."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise InvalidModel(
-            f"{called()} is a masked array, whose mask would be lost; it must be a plain one. Call .filled(value)."
-        )
-    if isinstance(value, np.ndarray):
-        return value
-    if _is_torch(value):
-        if value.device.type != "cpu":
-            raise InvalidModel(
-                f"{called()} lies on the device '{value.device}'; it must lie on the cpu. Call .cpu() on it."
-            )
-        odd = odd_kind(value)
-        if odd is not None:
-            raise InvalidModel(f"{called()} is a {odd[0]} tensor; hetnn takes dense ones. {odd[1]}")
-        try:
-            return array_of(value)
-        except Unsupported as error:
-            raise Unsupported(f"{called()} has no array: {error}") from error
-        except (RuntimeError, TypeError) as error:  # fake tensors, element types that numpy lacks
-            raise InvalidModel(f"{called()} has no array: {error} Make it a plain tensor.") from error
-    if hasattr(value, "__dlpack__"):
-        device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else _DLPACK_CPU
-        if device != _DLPACK_CPU:
-            raise InvalidModel(
-                f"{called()} lies on the DLPack device {int(device)}; it must lie on the cpu. Copy it there."
-            )
-        return np.from_dlpack(value)
-    if hasattr(value, "__array_interface__") or _has_buffer(value) or isinstance(value, np.generic):
-        return np.asarray(value)
-    raise InvalidModel(
-        f"{called()} must be a tensor or an array; got {type(value).__name__}. Wrap it with numpy.asarray."
-    )
-
-
-def odd_kind(tensor: Any) -> tuple[str, str] | None:
-    """Of a torch tensor whose values do not lie in memory one after another: its kind, and what to do."""
-    if tensor.is_quantized:
-        return "quantized", "Call .dequantize() on it, or .int_repr() for the integers."
-    if tensor.is_nested:
-        return "nested", "Run its parts one by one, or pad them to one shape."
-    if tensor.layout != sys.modules["torch"].strided:
-        return "sparse", "Call .to_dense() on it."
-    return None
-
-
-def _has_buffer(value: Any) -> bool:
-    try:
-        memoryview(value)
-    except TypeError:
-        return False
-    return True

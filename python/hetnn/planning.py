@@ -9,6 +9,11 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import InvalidModel
 from hetnn.json_text import dump_json
+from hetnn.report.rows import Answer, Rows
+from hetnn.report.text import why_text
+
+_GAINS = ("support", "device", "gain_us", "nodes")
+_NO_GAINS = "no accelerator lacks anything that was asked for"
 
 
 class ProblemPlan(dict[str, Any]):
@@ -22,18 +27,20 @@ class ProblemPlan(dict[str, Any]):
         """The plan as one JSON document."""
         return self._plan.to_json()
 
-    def why(self, node: str) -> dict[str, Any]:
-        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it."""
-        return _object(self._plan.why(node))
+    def why(self, node: str) -> Answer:
+        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it: a
+        dict that prints as text.
+        """
+        found = _object(self._plan.why(node))
+        return Answer(found, why_text(found))
 
     def explain(self) -> dict[str, Any]:
         """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it."""
         return _object(self._plan.explain())
 
-    def what_if(self, support: str | Sequence[str] = ()) -> list[dict[str, Any]]:
+    def what_if(self, support: str | Sequence[str] = ()) -> Rows:
         """The gain of supporting each kind of node (its `op`, else its id) an accelerator lacks, greatest first."""
-        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(_words(support)))
-        return answer
+        return Rows(json.loads(self._plan.what_if(_words(support))), _GAINS, _NO_GAINS)
 
     def diff(self, other: ProblemPlan) -> dict[str, Any]:
         """Nodes that moved, and cost and number of subgraphs, from this plan to another."""
@@ -58,15 +65,18 @@ class Plan:
 
         if format == "json":
             return self._plan.to_json()
-        return render(json.dumps({**json.loads(self._plan.to_json()), "passes": self._plan.passes}), format)
+        return render({**json.loads(self._plan.to_json()), "passes": self._plan.passes}, format)
 
     def to_json(self) -> str:
         """The plan as one JSON document (docs/report-schema.json): the same model and options give the same text."""
         return self._plan.to_json()
 
-    def why(self, node: str) -> dict[str, Any]:
-        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it."""
-        return _object(self._plan.why(node))
+    def why(self, node: str) -> Answer:
+        """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it: a
+        dict that prints as text.
+        """
+        found = _object(self._plan.why(node))
+        return Answer(found, why_text(found))
 
     def explain(self, format: str = "dict") -> Any:
         """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it.
@@ -81,14 +91,13 @@ class Plan:
             return explanation(_object(self._plan.to_json()))
         raise InvalidModel(f"an explanation's format is dict or text; got {format!r}.")
 
-    def what_if(self, support: str | Sequence[str] = ()) -> list[dict[str, Any]]:
+    def what_if(self, support: str | Sequence[str] = ()) -> Rows:
         """What each accelerator would gain by each operator it lacks, greatest first, with the model's source lines.
 
         `support` limits the answer to operators by their names here, in torch or in ONNX. Nodes count as they are in
         the model, before rewriting. Times of operators a device lacks are assumed as docs/partitioning.md says.
         """
-        answer: list[dict[str, Any]] = json.loads(self._plan.what_if(_words(support)))
-        return answer
+        return Rows(json.loads(self._plan.what_if(_words(support))), _GAINS, _NO_GAINS)
 
     def diff(self, other: Plan) -> dict[str, Any]:
         """Nodes that moved, and cost and number of subgraphs, from this plan to another of the same model."""
@@ -132,7 +141,9 @@ class Plan:
         return f"<hetnn.planning.Plan {placed}; {report['predicted_us']:.1f} us>"
 
     def _repr_html_(self) -> str:
-        return str(self.report("html"))
+        from hetnn.report.card import card
+
+        return card(_object(self._plan.to_json()), repr(self), self._plan.passes)
 
 
 # Asked for each accelerator subgraph with the device and its nodes: None, or the reason of a refusal and the nodes at

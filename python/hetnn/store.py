@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from hetnn import _store
+from hetnn.arrays import Array
 from hetnn.errors import InvalidModel
-from hetnn.executable import Array, Executable, load, places_of
+from hetnn.executable import Executable, load, places_of
 
 
 class UnknownNetwork(InvalidModel):

@@ -147,6 +147,11 @@ report::Report Draft::report() const {
   out.rewriting = rewriting;
   out.fusions = fusions;
   if (std::optional<report::NoteRow> note = note_of(rounded_otherwise)) out.notes.push_back(std::move(*note));
+  const Bindings hints = graph.hints();
+  for (size_t k = 0; k < out.graph.size(); ++k) {
+    const backends::Backend& device = backend(out.graph[k].device);
+    if (passes::needs_f32(*plan.nodes[k], device.narrow_arithmetic(hints))) out.graph[k].computes_in = "f32";
+  }
   for (const auto& [node, body] : bodies) {
     report::Report inner = body->report();
     std::ranges::move(inner.bodies, std::back_inserter(out.bodies));

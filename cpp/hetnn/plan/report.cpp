@@ -87,7 +87,7 @@ std::vector<report::NodeRow> not_on_preferred(const NetworkPlan& plan) {
   return rows;
 }
 
-report::GraphRow graph_row(const NetworkPlan& plan, size_t k) {
+report::GraphRow graph_row(const NetworkPlan& plan, const ir::Graph& graph, size_t k) {
   const ir::Node& node = *plan.nodes[k];
   std::vector<std::string> inputs;
   for (const ir::Value* input : node.inputs()) {
@@ -97,12 +97,25 @@ report::GraphRow graph_row(const NetworkPlan& plan, size_t k) {
   for (size_t d = 0; d < plan.support[k].size(); ++d) {
     if (plan.support[k][d].ok()) supported_by.push_back(device_name(plan, static_cast<int32_t>(d)));
   }
-  return {node.name(),
-          std::string(node.op().name),
-          std::move(inputs),
-          device_name(plan, plan.result.device_of[k]),
-          plan.result.subgraph_of[k],
-          std::move(supported_by)};
+  const int32_t device = plan.result.device_of[k];
+  const Bindings hints = graph.hints();
+  const std::string dtype(dtype_name(node.output()->dtype()));
+  const double us = plan.problem.time_of(static_cast<int32_t>(k), device);
+  return {.node = node.name(),
+          .op = std::string(node.op().name),
+          .inputs = std::move(inputs),
+          .device = device_name(plan, device),
+          .subgraph = plan.result.subgraph_of[k],
+          .supported_by = std::move(supported_by),
+          .dtype = dtype,
+          .shape = node.output()->shape(),
+          .computes_in = dtype,
+          .module = node.loc().scope,
+          .loc = ops::to_string(node.loc()),
+          .macs = plan.problem.macs[k],
+          .bytes = static_cast<double>(target::bytes_touched(node, hints)),
+          .predicted_us = us < kUnsupported ? us : 0,
+          .made_from = node.aliases};
 }
 
 std::optional<double> figure(double us) { return us < kUnsupported ? std::optional(us) : std::nullopt; }
@@ -134,7 +147,7 @@ report::Report report_of(const NetworkPlan& plan, const ir::Graph& graph, std::s
     report::DeviceRow& device = out.devices[static_cast<size_t>(result.device_of[k])];
     ++device.nodes;
     device.macs += plan.problem.macs[k];
-    out.graph.push_back(graph_row(plan, k));
+    out.graph.push_back(graph_row(plan, graph, k));
   }
   const std::vector<Subgraph> cuts =
       graph.stage >= ir::Stage::cut ? subgraphs_of(graph) : std::vector<Subgraph>(result.subgraphs.size());

@@ -133,9 +133,14 @@ Parts parts_of(std::span<const std::byte> bytes, const std::string& called) {
     throw InvalidModel(text(called, " has ", bytes.size(),
                             " bytes and is no hetnn executable. Write one with `hetnn compile` or Executable.save."));
   }
+  if (bytes[kLengthBytes] != std::byte{'{'}) {
+    throw InvalidModel(text(called,
+                            " is no hetnn executable: none begins like this. Models are compiled first, with "
+                            "`hetnn compile` or hetnn.compile; executables are written by it and by Executable.save."));
+  }
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
-  if (length > bytes.size() - kLengthBytes || bytes[kLengthBytes] != std::byte{'{'}) {
+  if (length > bytes.size() - kLengthBytes) {
     throw InvalidModel(text(called, " is no hetnn executable, or is cut short: its header should take ", length,
                             " bytes; ", bytes.size() - kLengthBytes,
                             " follow. Write it again with `hetnn compile` or Executable.save."));

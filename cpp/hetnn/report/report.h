@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "hetnn/base/dim.h"
+
 namespace hetnn::report {
 
 /// One rewriting, and what it is worth by itself: against the same plan in which this node alone stays as it was
@@ -99,13 +101,20 @@ struct NoteRow {
   std::string node, text;
 };
 
-/// What a picture of the plan needs of a node.
+/// A node of the plan: what it is, where it runs, and what that costs. Pictures, tables and time lines are views of it.
 struct GraphRow {
   std::string node, op;
   std::vector<std::string> inputs;
   std::string device;
   int32_t subgraph = 0;
   std::vector<std::string> supported_by;  // devices
+  std::string dtype = {};                 // of its first result
+  std::vector<Dim> shape = {};
+  std::string computes_in = {};  // the element type that its device computes in
+  std::string module = {}, loc = {};
+  double macs = 0, bytes = 0;               // at the example's sizes
+  double predicted_us = 0;                  // on its device
+  std::vector<std::string> made_from = {};  // nodes and modules that were folded into it
 };
 
 struct BodyRow;

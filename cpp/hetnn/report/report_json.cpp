@@ -170,6 +170,16 @@ const Fields<NoteRow>& note_fields() {
   return fields;
 }
 
+// A size, as programs and ports have it.
+Convert<Dim> size() {
+  return written<Dim>([](const Dim& from) { return from.is_static() ? Json(from.value()) : Json(from.to_string()); },
+                      {{"type", {"integer", "string"}}});
+}
+// What whoever has the executable adds to a node: it stands in the program and in the times of a run.
+Convert<GraphRow> of_row(std::string_view type) {
+  return written<GraphRow>([](const GraphRow&) { return Json(); }, of_type(type));
+}
+
 const Fields<GraphRow>& graph_fields() {
   static const Fields<GraphRow> fields = {
       {"node", &GraphRow::node, text(), "its name"},
@@ -177,7 +187,29 @@ const Fields<GraphRow>& graph_fields() {
       {"inputs", &GraphRow::inputs, list_of(text()), "nodes"},
       {"device", &GraphRow::device, text(), "where it runs"},
       {"subgraph", &GraphRow::subgraph, integer<int32_t>(), "the number of its subgraph"},
-      {"supported_by", &GraphRow::supported_by, list_of(text()), "devices that could run it", Presence::optional}};
+      {"supported_by", &GraphRow::supported_by, list_of(text()), "devices that could run it", Presence::optional},
+      {"dtype", &GraphRow::dtype, text(), "the element type of its first result", Presence::optional},
+      {"shape", &GraphRow::shape, list_of(size()), "of that result; texts are expressions of the model's symbols",
+       Presence::optional},
+      {"computes_in", &GraphRow::computes_in, text(), "the element type that its device computes it in",
+       Presence::optional},
+      {"module", &GraphRow::module, text(), "the module's path", Presence::optional},
+      {"loc", &GraphRow::loc, text(), "the model's own line", Presence::optional},
+      {"macs", &GraphRow::macs, count(), "multiply-accumulates", Presence::optional},
+      {"bytes", &GraphRow::bytes, count(), "that it reads and writes, by itself", Presence::optional},
+      {"predicted_us", &GraphRow::predicted_us, number(), "its time on its device, by itself", Presence::optional},
+      {"made_from", &GraphRow::made_from, list_of(text()), "names of nodes and modules that were folded into it",
+       Presence::optional},
+      {"into", of_row("string"), "of a compiled model: the node whose kernel or layer computes it, where not its own",
+       Presence::optional},
+      {"kernel", of_row("string"), "of an executable, on the CPU: the kernel, or `meaning of` its operator",
+       Presence::optional},
+      {"tile", of_row("string"), "of an executable, on an NPU: how the layer is cut", Presence::optional},
+      {"cycles", of_row("integer"), "of an executable, on an NPU: by which the layer puts off the end",
+       Presence::optional},
+      {"stall_cycles", of_row("integer"), "of those, in which nothing is computed", Presence::optional},
+      {"measured_us", of_row("number"),
+       "of a profile: on the CPU wall time of the kernel, on an NPU the cycles over its clock", Presence::optional}};
   return fields;
 }
 

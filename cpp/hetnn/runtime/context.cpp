@@ -299,6 +299,7 @@ void Context::report(RunTimes& times) const {
     for (const CommandTime& command : step.commands) {
       times.commands.push_back(command);
       times.commands.back().start_us += step.start_us;
+      times.commands.back().subprogram = k;
     }
   }
 }

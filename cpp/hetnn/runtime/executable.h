@@ -100,6 +100,8 @@ class HETNN_EXPORT Executable {
   /// Gives every state of the runs without a session its initial value again.
   void reset();
 
+  /// The values of symbols that these inputs' shapes have. Throws as a run does.
+  Bindings bindings_of(std::span<const ops::View> inputs) const;
   /// Bytes of the arena, for values of all symbols.
   int64_t arena_bytes(const Bindings& bindings);
 
@@ -108,8 +110,6 @@ class HETNN_EXPORT Executable {
 
  private:
   std::shared_ptr<const LoadedProgram> loaded() const;
-  /// The symbols' values from the inputs' shapes.
-  Bindings bindings_of(std::span<const ops::View> inputs) const;
   /// `around` null: this executable tells its notices itself.
   std::shared_ptr<const BoundPhase> bound_for(size_t phase, const Bindings& bindings, Executable* around = nullptr,
                                               Fallback fallback = Fallback::where_needed);

@@ -1,6 +1,7 @@
 // When the parts of one run ran.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct CommandTime {
   std::vector<double> thread_us = {};      // that each thread computed; the rest of wall_us it waited for others
   double macs = 0, flops = 0, bytes = 0;   // what the operator does, and its operands and results hold
   std::vector<std::string> refusals = {};  // of what runs by its meaning: why no kernel serves it
+  size_t subprogram = 0;                   // of the program, that it is part of
 };
 
 /// When a subprogram ran, in us after the run's start. Of one that loops repeat: the first start, the last finish, and

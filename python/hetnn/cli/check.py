@@ -8,6 +8,7 @@ from collections import Counter
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
 from hetnn.cli.model import add_target_argument, load_model
+from hetnn.report.text import count, place
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> Answer:
     rows = hetnn.check(load_model(args.model), target)
     lines = []
     for row in rows:
-        where = f"  at {row['loc']}" if row["loc"] else ""
+        where = f"  {place(row)}".rstrip()
         fallback = f"runs on {row['device']}" if row["device"] else "runs nowhere"
         lines.append(f"{row['op']} '{row['node']}' {fallback}{where}")
         lines += [
@@ -34,6 +35,6 @@ def run(args: argparse.Namespace) -> Answer:
         ]
     counts = Counter(row["op"] for row in rows)
     if len(rows) > 1:
-        lines.append("by operator: " + ", ".join(f"{op} {count}" for op, count in counts.most_common()))
-    summary = f"{len(rows)} nodes are not for the accelerators of {target}" if rows else "every node fits"
+        lines.append("by operator: " + ", ".join(f"{op} {times}" for op, times in counts.most_common()))
+    summary = f"not for the accelerators of {target}: {count(len(rows), 'node')}" if rows else "every node fits"
     return Answer({"unsupported": rows}, "\n".join([*lines, summary]), CHECK_FAILED if rows else DONE)

@@ -14,7 +14,7 @@ from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_options, load_model, parse_pairs
 from hetnn.files import read_text
 from hetnn.json_text import load_json
-from hetnn.report.text import table
+from hetnn.report.text import count, place, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> Answer:
         Path(args.svg).write_text(plan.svg(), encoding="utf-8")
     if args.why is not None:
         why = plan.why(args.why)
-        return Answer(why, _why_text(why))
+        return Answer(why, str(why))
     if args.what_if is not None:
         rows = plan.what_if(args.what_if)
         return Answer({"what_if": rows}, _what_if_text(rows))
@@ -72,31 +72,18 @@ def _problem_text(plan: Mapping[str, Any]) -> str:
     return f"{placement}\ncost {plan['cost_us']:g} us, fewest subgraphs possible: {bounds}"
 
 
-def _why_text(why: Mapping[str, Any]) -> str:
-    where = f"  at {why['loc']}" if why.get("loc") else ""
-    lines = [f"{why.get('op', 'node')} '{why['node']}' is on {why['device']}, subgraph {why['subgraph']}{where}"]
-    costs = [
-        [device, _figure(time_us), _figure(why["plan_cost_us"][device])] for device, time_us in why["time_us"].items()
-    ]
-    lines.append(table(["device", "node us", "plan us"], costs))
-    lines += [f"{row['device']}: {row['text']} ({row['label']})" for row in why["reasons"]]
-    return "\n".join([*lines, *([why["change"]] if why["change"] else [])])
-
-
 def _what_if_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "no accelerator lacks anything that was asked for"
     lines = []
     for row in rows:
-        lines.append(f"{row['support']} on {row['device']}: {row['gain_us']:,.1f} us gained, {len(row['nodes'])} nodes")
+        lines.append(
+            f"{row['support']} on {row['device']}: {row['gain_us']:,.1f} us gained, {count(len(row['nodes']), 'node')}"
+        )
         for node in row["nodes"]:
             if isinstance(node, Mapping):
-                lines.append(f"  {node['node']}" + (f"  at {node['loc']}" if node["loc"] else ""))
+                lines.append(f"  {node['node']}  {place(node)}".rstrip())
     return "\n".join(lines)
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.2f}"
 
 
 def _some(names: list[str]) -> str:

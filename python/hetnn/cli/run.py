@@ -1,9 +1,8 @@
-"""`hetnn run`: a model or a .hetnn file on the arrays of an .npz file."""
+"""`hetnn run`: a model or a .hetnn file on arrays, an image or a sound."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import Any
 
@@ -11,7 +10,8 @@ import numpy as np
 
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
-from hetnn.cli.arrays import Array, largest_difference, match_inputs, random_inputs, read_arrays
+from hetnn.cli.arrays import Array, largest_difference, read_arrays
+from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
 from hetnn.report.text import table
@@ -20,7 +20,7 @@ from hetnn.report.text import table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, the files of inputs, outputs and expected outputs, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
-    parser.add_argument("--inputs", metavar="FILE.npz", help="the inputs, by name or in order (default: seeded random)")
+    add_input_arguments(parser)
     parser.add_argument("--outputs", metavar="FILE.npz", help="where to write the outputs, by name")
     parser.add_argument("--expect", metavar="FILE.npz", help="outputs to compare with; exit code 1 when they differ")
     parser.add_argument("--rtol", type=float, default=1e-4, help="tolerance of --expect, relative to the largest value")
@@ -41,11 +41,7 @@ def run(args: argparse.Namespace) -> Answer:
     """
     with Progress("run", args.quiet) as progress:
         executable = load_or_compile(args, progress)
-        if args.inputs is None:
-            sys.stderr.write("run: no --inputs; using random ones\n")
-            inputs = random_inputs(executable)
-        else:
-            inputs = match_inputs(executable, read_arrays(args.inputs), args.inputs)
+        inputs = inputs_of(executable, args, "run")
         progress("run")
         began = time.perf_counter()
         outputs = [np.asarray(output) for output in executable.run(inputs)]

@@ -20,7 +20,8 @@ def _some(names: list[str], most: int = 4) -> str:
     return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """How many of what, in the singular or plural."""
     ending = "" if number == 1 else "es" if what.endswith("ch") else "s"
     return f"{number:,} {what}{ending}"
 
@@ -28,13 +29,13 @@ def _count(number: int, what: str) -> str:
 def _fewer(number: float, what: str) -> str:
     """What a change saves, or costs."""
     whole = round(number)
-    return f"{_count(abs(whole), what)} {'more' if whole < 0 else 'fewer'}"
+    return f"{count(abs(whole), what)} {'more' if whole < 0 else 'fewer'}"
 
 
 def _subgraph(number: int, part: Mapping[str, Any]) -> str:
     names = part["nodes"]
     return (
-        f"  {number} on {part['device']}: {_count(len(names), 'node')}, {part['predicted_us']:,.1f} us: {_some(names)}"
+        f"  {number} on {part['device']}: {count(len(names), 'node')}, {part['predicted_us']:,.1f} us: {_some(names)}"
     )
 
 
@@ -42,9 +43,25 @@ def _note(row: Mapping[str, Any]) -> str:
     return f"{row['node']}: {row['text']}" if row["node"] else str(row["text"])
 
 
+def _saved(row: Mapping[str, Any]) -> str:
+    """What a rewrite saves between devices; nothing where that is nothing."""
+    parts = [f"{_fewer(row['bytes_avoided'], 'byte')} between devices"] if round(row["bytes_avoided"]) else []
+    if row["launches_avoided"]:
+        parts.append(_fewer(row["launches_avoided"], "launch"))
+    return " and ".join(parts)
+
+
 def _rewrite(row: Mapping[str, Any]) -> str:
-    moved = _fewer(row["bytes_avoided"], "byte")
-    return f"  {row['node']}: {row['form'] or row['rule']}, {moved} between devices"
+    saved = _saved({**row, "launches_avoided": 0})
+    return f"  {row['node']}: {row['form'] or row['rule']}{', ' + saved if saved else ''}"
+
+
+def place(row: Mapping[str, Any]) -> str:
+    """Where a node stands in the model's source: its line, else the module that it belongs to; nothing where neither
+    is known.
+    """
+    loc, module = row.get("loc") or "", row.get("module") or ""
+    return f"in module '{module}'" if module and loc == module else f"at {loc}" if loc else ""
 
 
 def _fusion(row: Mapping[str, Any]) -> str:
@@ -63,14 +80,14 @@ def _fallbacks(report: Mapping[str, Any]) -> list[str]:
     lines = []
     for (op, device, subgraph, _), rows in groups.items():
         if len(rows) == 1:
-            where = f"  at {rows[0]['loc']}" if rows[0]["loc"] else ""
+            where = f"  {place(rows[0])}".rstrip()
             lines.append(f"  {op} '{rows[0]['node']}' on {device}{where}")
         else:
-            places = list(dict.fromkeys(row["loc"] for row in rows if row["loc"]))
-            where = f"  at {_some(places, 2)}" if places else ""
+            places = list(dict.fromkeys(filter(None, map(place, rows))))
+            where = f"  {_some(places, 2)}" if places else ""
             within = "" if subgraph is None else f" in subgraph {subgraph}"
             named = _some([f"'{row['node']}'" for row in rows])
-            lines.append(f"  {_count(len(rows), f'{op} node')} on {device}{within}: {named}{where}")
+            lines.append(f"  {count(len(rows), f'{op} node')} on {device}{within}: {named}{where}")
         lines += [f"    {reason['label']}: {reason['text']}" for reason in rows[0]["reasons"]]
     return lines
 
@@ -79,7 +96,7 @@ def _body(row: Mapping[str, Any]) -> list[str]:
     """What a loop repeats: where its nodes are, and why not elsewhere."""
     report = row["report"]
     places = ", ".join(f"{count} on {device}" for device, count in report["nodes_on"].items())
-    subgraphs = _count(len(report["subgraphs"]), "subgraph")
+    subgraphs = count(len(report["subgraphs"]), "subgraph")
     reasons = ["  " + line for line in _fallbacks(report)]
     return [f"  '{row['node']}': {places}; {subgraphs}, {report['predicted_us']:,.1f} us a round", *reasons]
 
@@ -111,6 +128,22 @@ def explanation(report: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def why_text(why: Mapping[str, Any]) -> str:
+    """Why a node is where it is, as `Plan.why` tells it."""
+    where = f"  {place(why)}".rstrip()
+    lines = [f"{why.get('op', 'node')} '{why['node']}' is on {why['device']}, subgraph {why['subgraph']}{where}"]
+    costs = [
+        [device, _figure(time_us), _figure(why["plan_cost_us"][device])] for device, time_us in why["time_us"].items()
+    ]
+    lines.append(table(["device", "node us", "plan us"], costs))
+    lines += [f"{row['device']}: {row['text']} ({row['label']})" for row in why["reasons"]]
+    return "\n".join([*lines, *([why["change"]] if why["change"] else [])])
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.2f}"
+
+
 def devices_table(report: Mapping[str, Any]) -> str:
     """What each device runs: nodes, multiply-accumulates and their share, subgraphs, the fewest there could be, us."""
     bounds, macs = report["lower_bound_subgraphs"], report["macs_on"]
@@ -129,8 +162,8 @@ def devices_table(report: Mapping[str, Any]) -> str:
 
 def costs(report: Mapping[str, Any]) -> str:
     """One line: the predicted time, and what crosses between devices."""
-    crossings = _count(len(report["crossings"]), "crossing")
-    return f"predicted {report['predicted_us']:,.1f} us; {crossings}, {_count(report['crossing_bytes'], 'byte')}"
+    crossings = count(len(report["crossings"]), "crossing")
+    return f"predicted {report['predicted_us']:,.1f} us; {crossings}, {count(report['crossing_bytes'], 'byte')}"
 
 
 def as_text(report: Mapping[str, Any]) -> str:
@@ -145,15 +178,13 @@ def as_text(report: Mapping[str, Any]) -> str:
     parts += [f"note: {_note(row)}" for row in report.get("notes", [])]
     if report["rewrites"]:
         total = report["rewriting"]
-        parts.append(
-            f"rewritten: {_fewer(total['bytes_avoided'], 'byte')} between devices and"
-            f" {_fewer(total['launches_avoided'], 'launch')},"
-            f" {total['predicted_us_after']:,.1f} us instead of {total['predicted_us_before']:,.1f}"
-        )
+        saved = _saved(total)
+        us = f"{total['predicted_us_after']:,.1f} us instead of {total['predicted_us_before']:,.1f}"
+        parts.append(f"rewritten: {saved + ', ' if saved else ''}{us}")
         parts += [_rewrite(row) for row in report["rewrites"]]
     if report["fusions"]:
         saved = sum(row["bytes_before"] - row["bytes_after"] for row in report["fusions"])
-        groups = _count(len(report["fusions"]), "group")
+        groups = count(len(report["fusions"]), "group")
         parts.append(f"fused: {groups}, {_fewer(saved, 'byte')} through memory")
         parts += [_fusion(row) for row in report["fusions"]]
     if report["not_on_preferred"]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from hetnn import _runtime
+from hetnn.arrays import Array
 from hetnn.errors import InvalidModel
-from hetnn.executable import Array, Executable, Port
+from hetnn.executable import Executable, Port
 from hetnn.texts import coded, decoded
 
 

@@ -117,7 +117,16 @@ def test_check_lists_everything_with_reasons(capsys: pytest.CaptureFixture[str],
 def test_bench_measures(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     status, answer = call(capsys, "bench", folder / "tiny.hetnn", "--seconds", "0.05")
     assert status == 0
-    assert set(answer) == {"median_us", "min_us", "p90_us", "runs", "compile_s", "peak_bytes", "arena_bytes"}
+    whole = {"median_us", "min_us", "p90_us", "runs", "compile_s", "peak_bytes", "arena_bytes"}
+    assert set(answer) == whole | {"cpu_us", "npu_us", "simulating_us"}
+    assert 0 < answer["cpu_us"] < answer["median_us"]
+    assert 0 < answer["npu_us"] < answer["simulating_us"] < answer["median_us"]
+    assert main(["bench", str(folder / "tiny.hetnn"), "--seconds", "0"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("CPU, measured: ")
+    assert lines[1].startswith("NPU, simulated, by its clock: ")
+    assert lines[2].startswith("simulating the NPU took: ")
+    assert lines[3].startswith("whole run here, simulating included: median ")
     assert 0 < answer["min_us"] <= answer["median_us"] <= answer["p90_us"]
     assert answer["runs"] >= 5
     assert answer["arena_bytes"] > 0

@@ -14,9 +14,9 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from hetnn import _core
 from hetnn._core import Dim
+from hetnn.arrays import odd_kind
 from hetnn.element_types import array_of
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.executable import odd_kind
 from hetnn.importers import Imported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording

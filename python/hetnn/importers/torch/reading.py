@@ -127,6 +127,13 @@ def _traced(node: Node, inputs: list[Node], values: list[Any], table: dict[Any, 
     return None if any(inner.target is node.target or _is_mutable(inner) for inner in calls) else body
 
 
+def _source(path: str) -> str:
+    """What messages call a source file: its name, or of a notebook that it is one of its cells."""
+    name = Path(path).name
+    in_notebook = "ipykernel_" in path or name.startswith(("<ipython-input-", "ipython-input-"))
+    return "notebook cell" if in_notebook else name
+
+
 def place_of(node: Node) -> tuple[str, str, int]:
     """A node's place in the model: its scope, its file and the line."""
     scope = ""
@@ -139,7 +146,7 @@ def place_of(node: Node) -> tuple[str, str, int]:
         row = row.strip()
         if row.startswith('File "') and _TORCH not in row:
             parts = row.split('"')
-            file = Path(parts[1]).name
+            file = _source(parts[1])
             line = int(parts[2].split("line ")[1].split(",")[0])
             break
     return scope, file, line

@@ -1,0 +1,32 @@
+"""What values inside a model are called."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from hetnn.errors import InvalidModel
+
+
+class Names:
+    """Values by the names that people know: a value's or node's own, or a module's, whose last node's result it is."""
+
+    def __init__(self, nodes: Sequence[tuple[str, str, list[str]]]) -> None:
+        self._values = {value: value for _, _, outputs in nodes for value in outputs}
+        self.order = list(self._values)
+        self._modules: dict[str, str] = {}
+        for name, module, outputs in nodes:
+            self._values.setdefault(name, outputs[0])
+            parts = module.split(".") if module else []
+            for k in range(1, len(parts) + 1):
+                self._modules[".".join(parts[:k])] = outputs[0]
+
+    def value(self, name: str) -> str | None:
+        """The value that goes by the name; None where none does."""
+        return self._values.get(name, self._modules.get(name))
+
+    def unknown(self, name: str) -> InvalidModel:
+        """The error for a name that is none, with those that are like it."""
+        close = difflib.get_close_matches(name, [*self._values, *self._modules], 3)
+        like = f" Close to it: {', '.join(close)}." if close else ""
+        return InvalidModel(f"the model has no node, value or module '{name}'.{like}")

@@ -1,0 +1,152 @@
+"""What an executable is compared with: eager torch, an ONNX model, another executable, or what the model means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hetnn.errors import InvalidModel
+
+if TYPE_CHECKING:
+    from hetnn.executable import Executable
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """`values` gives those of the names that it has, in its own order; `called` says what it is."""
+
+    called: str
+    names: list[str]
+    values: Callable[[Sequence[str]], dict[str, Array]]
+
+
+def reference_of(reference: Any, executable: Executable, inputs: Sequence[Any], arrays: Sequence[Array]) -> Reference:
+    """What `Executable.compare` takes, run on the same inputs. InvalidModel for anything else."""
+    from hetnn.executable import Executable as AnExecutable
+
+    if reference is None:
+        if executable._source is None:
+            raise InvalidModel("a loaded executable has no model to be compared with: give one, or another executable.")
+        return _meaning(executable._source.graph, arrays, "the model by its meaning")
+    if isinstance(reference, AnExecutable):
+        return _executable(reference, arrays)
+    kind = f"{type(reference).__module__}.{type(reference).__qualname__}"
+    if kind == "torch.export.exported_program.ExportedProgram":
+        return _torch(reference, arrays)
+    if any(base.__module__.startswith("torch.nn.modules") for base in type(reference).__mro__):
+        from hetnn.importers.torch.module import export
+
+        return _torch(export(reference, tuple(inputs), None, None), arrays)
+    if _is_onnx(reference, kind):
+        found = _by_onnxruntime(reference, executable, arrays)
+        if found is not None:
+            return found
+    from hetnn.importers import import_model
+
+    return _meaning(import_model(reference).graph, arrays, "the reference by its meaning")
+
+
+def _is_onnx(reference: Any, kind: str) -> bool:
+    if isinstance(reference, (str, os.PathLike)):
+        return os.fspath(reference).endswith(".onnx")
+    return isinstance(reference, bytes) or kind.split(".")[0] == "onnx"
+
+
+def _executable(other: Executable, arrays: Sequence[Array]) -> Reference:
+    from hetnn.inside.values import names_of, values_of
+
+    def values(names: Sequence[str]) -> dict[str, Array]:
+        return {name: one.array for name, one in values_of(other, arrays, names)[1].items()}
+
+    return Reference("the other executable", names_of(other).order, values)
+
+
+def _meaning(graph: Any, arrays: Sequence[Array], called: str) -> Reference:
+    from hetnn import _core
+
+    rows = graph.nodes()
+    order = [value for row in rows for value in row["outputs"]]
+    quants = {name: one["quant"] for name, one in graph.types().items() if one["quant"]}
+
+    def values(names: Sequence[str]) -> dict[str, Array]:
+        from hetnn.inside.values import real
+
+        results = _core.interpret(_core.with_outputs(graph, list(names)), list(arrays))[-len(names) :]
+        return {name: real(array, quants.get(name)) for name, array in zip(names, results, strict=True)}
+
+    return Reference(called, order, values)
+
+
+def _torch(program: Any, arrays: Sequence[Array]) -> Reference:
+    """An exported program, node by node in eager torch; nodes of the imported graph bear the names of its nodes."""
+    import torch
+
+    found: dict[str, Array] = {}
+
+    class Recording(torch.fx.Interpreter):
+        def run_node(self, n: torch.fx.Node) -> Any:
+            result = super().run_node(n)
+            if n.op == "call_function" and isinstance(result, torch.Tensor) and not result.is_complex():
+                found[n.name] = _array(result)
+            return result
+
+    with torch.no_grad():
+        Recording(program.graph_module).run(*_arguments(program, arrays))
+    return Reference("eager torch", list(found), lambda names: {name: found[name] for name in names})
+
+
+def _array(tensor: Any) -> Array:
+    from hetnn.element_types import array_of
+
+    return np.array(array_of(tensor))  # a copy, as later nodes may write it
+
+
+def _arguments(program: Any, arrays: Sequence[Array]) -> list[Any]:
+    """What a program's graph takes in order: its parameters, buffers and constants, and the caller's arrays."""
+    from hetnn.element_types import tensor_of
+
+    given = iter(arrays)
+    out = []
+    for spec in program.graph_signature.input_specs:
+        target, kind = spec.target, spec.kind.name
+        if kind == "USER_INPUT":
+            constant = getattr(spec.arg, "value", None)
+            out.append(constant if not hasattr(spec.arg, "name") or constant is not None else tensor_of(next(given)))
+        elif target in program.state_dict:
+            out.append(program.state_dict[target].detach().clone())
+        else:
+            out.append(program.constants[target])
+    return out
+
+
+def _by_onnxruntime(model: Any, executable: Executable, arrays: Sequence[Array]) -> Reference | None:
+    """An ONNX model by ONNX Runtime, with every tensor as an output; None where it or `onnx` is not installed."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        return None
+    if isinstance(model, (str, os.PathLike)):
+        loaded = onnx.load(os.fspath(model))
+    else:
+        loaded = onnx.ModelProto.FromString(model if isinstance(model, bytes) else model.SerializeToString())
+    names = [name for node in loaded.graph.node for name in node.output if name]
+    there = {value.name for value in loaded.graph.output}
+    loaded.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in there)
+    try:
+        session = onnxruntime.InferenceSession(loaded.SerializeToString(), providers=["CPUExecutionProvider"])
+    except Exception:  # it has many kinds; a model that it does not take is compared by meaning
+        return None
+    feeds = dict(zip([port.name for port in session.get_inputs()], arrays, strict=False))
+
+    def values(wanted: Sequence[str]) -> dict[str, Array]:
+        return dict(zip(wanted, map(np.asarray, session.run(list(wanted), feeds)), strict=True))
+
+    return Reference("ONNX Runtime", names, values)

@@ -6,6 +6,7 @@ Names are loaded when they are first used, so that `import hetnn` imports neithe
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from hetnn.errors import DoesNotFit, Error, InternalError, InvalidModel, Unavailable, Unsupported
@@ -71,6 +72,12 @@ __all__ = [
     "register_backend",
     "torch_report",
 ]
+
+
+if os.environ.get("HETNN_LOG"):
+    from hetnn.log import show_as_asked
+
+    show_as_asked()
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
 from hetnn.inside.source import Source
 from hetnn.json_text import dump_json, load_json
+from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
 from hetnn.sizes_apart import SizesApart
@@ -85,6 +86,9 @@ def compile(
     _core.return_free_memory()  # of reading the image
     executable._source = Source(lambda: imported_model(model, args, kwargs, dynamic_shapes, fix), target, options)
     executable.compile_s = time.perf_counter() - began
+    for row in executable.passes:
+        logger.debug("%s, %s: %.1f ms", row["stage"], row["name"], row["ms"])
+    logger.info("compiled for %s in %.2f s", described.get("name"), executable.compile_s)
     again = imported.apart
     executable._apart = None if again is None else SizesApart(lambda: compile(again(), target, **options))
     defaults = imported.defaults

@@ -49,6 +49,7 @@ COMMANDS = {
     "serve": "answer the Open Inference Protocol over HTTP and gRPC",
     "device": "run subprograms on this machine's devices for executables elsewhere",
     "store": "keep executables by network id",
+    "completion": "print what a shell needs to complete commands, options and files",
     "allocate": "place buffers with lifetimes in a memory of fixed size",
 }
 

@@ -1,0 +1,187 @@
+"""Programs written for ONNX Runtime, with an import line of their own and with hetnn's."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hetnn.onnxruntime as door
+
+onnx = pytest.importorskip("onnx")
+helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
+
+
+@contextmanager
+def behind(door_or_none: Any, package: str) -> Iterator[Any]:
+    """The package, imported anew: with hetnn as `onnxruntime`, or with that itself."""
+    kept = {name: module for name, module in sys.modules.items() if name == package or name.startswith(f"{package}.")}
+    theirs = sys.modules.get("onnxruntime")
+    for name in kept:
+        del sys.modules[name]
+    if door_or_none is not None:
+        sys.modules["onnxruntime"] = door_or_none
+    try:
+        yield importlib.import_module(package)
+    finally:
+        sys.modules.pop("onnxruntime", None)
+        for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+        if theirs is not None:
+            sys.modules["onnxruntime"] = theirs
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """y = relu(x w + b), z = x - 1 of f32[n,3]; `b` is an input with a value."""
+    weights = np.arange(6, dtype=np.float32).reshape(3, 2) - 3
+    graph = helper.make_graph(
+        [
+            helper.make_node("Gemm", ["x", "w", "b"], ["g"]),
+            helper.make_node("Relu", ["g"], ["y"]),
+            helper.make_node("Sub", ["x", "one"], ["z"]),
+        ],
+        "small",
+        [helper.make_tensor_value_info("x", FLOAT, ["n", 3]), helper.make_tensor_value_info("b", FLOAT, [2])],
+        [helper.make_tensor_value_info("y", FLOAT, ["n", 2]), helper.make_tensor_value_info("z", FLOAT, ["n", 3])],
+        [
+            onnx.numpy_helper.from_array(weights, "w"),
+            onnx.numpy_helper.from_array(np.ones(2, np.float32), "b"),
+            onnx.numpy_helper.from_array(np.ones((), np.float32), "one"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10, producer_name="tests")
+    helper.set_model_props(model, {"labels": "a,b"})
+    onnx.save(model, tmp_path / "small.onnx")
+    return str(tmp_path / "small.onnx")
+
+
+X = np.array([[1, 2, 3], [-1, 0, 4]], np.float32)
+
+
+def sessions(path: str) -> list[Any]:
+    """hetnn's, and ONNX Runtime's where it is installed."""
+    made = [door.InferenceSession(path, providers=["CPUExecutionProvider"])]
+    try:
+        import onnxruntime
+    except ImportError:
+        return made
+    return [*made, onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])]
+
+
+def test_a_session_answers_as_onnx_runtimes(path: str) -> None:
+    answers = []
+    for session in sessions(path):
+        ports = [[(a.name, a.shape, a.type) for a in args] for args in (session.get_inputs(), session.get_outputs())]
+        meta = session.get_modelmeta()
+        about = (meta.producer_name, meta.graph_name, meta.custom_metadata_map, session.get_providers())
+        results = [
+            *session.run(None, {"x": X}),
+            *session.run(["z", "y"], {"x": X.tolist()}),
+            *session.run(["z"], {"x": X}),
+        ]
+        answers.append((ports, about, [(one.dtype, one.tolist()) for one in results]))
+    assert all(answer == answers[0] for answer in answers)
+    assert answers[0][0][0] == [("x", ["n", 3], "tensor(float)")]
+    assert answers[0][1] == ("tests", "small", {"labels": "a,b"}, ["CPUExecutionProvider"])
+
+
+def test_providers_are_targets_and_threads_are_the_sessions(path: str, tmp_path: Path) -> None:
+    options = door.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = door.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.add_free_dimension_override_by_name("n", 2)
+    session = door.InferenceSession(path, options, providers=["cpu+relu-only", "CPUExecutionProvider"])
+    assert session.get_providers() == ["cpu+relu-only", "CPUExecutionProvider"]
+    assert session.executable.threads == 1
+    assert session.executable.target["name"] == "cpu+relu-only"
+    assert not session.executable.is_dynamic
+    y, z = session.run(None, {"x": X})
+    np.testing.assert_allclose(y, np.maximum(X @ (np.arange(6).reshape(3, 2) - 3) + 1, 0), rtol=1e-6)
+    session.executable.save(tmp_path / "small.hetnn")
+    loaded = door.InferenceSession(tmp_path / "small.hetnn")
+    np.testing.assert_array_equal(loaded.run(["y"], {"x": X})[0], y)
+    np.testing.assert_array_equal(z, X - 1)
+    with pytest.warns(UserWarning, match="Specified provider 'CUDAExecutionProvider' is not in available"):
+        assert door.InferenceSession(path, providers=["CUDAExecutionProvider"]).get_providers() == [
+            "CPUExecutionProvider"
+        ]
+
+
+def test_bound_inputs_and_outputs(path: str) -> None:
+    session = door.InferenceSession(path)
+    want = session.run(None, {"x": X})
+    binding = session.io_binding()
+    y, z = np.zeros((2, 2), np.float32), door.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32)
+    binding.bind_input("x", "cpu", 0, np.float32, X.shape, X.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, y.shape, y.ctypes.data)
+    binding.bind_ortvalue_output("z", z)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(y, want[0])
+    np.testing.assert_array_equal(z.numpy(), want[1])
+    assert [value.data_type() for value in binding.get_outputs()] == ["tensor(float)"] * 2
+    binding.clear_binding_outputs()
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("z")
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], want[1])
+    (again,) = session.run_with_ort_values(["y"], {"x": door.OrtValue.ortvalue_from_numpy(X)})
+    np.testing.assert_array_equal(again.numpy(), want[0])
+
+
+def test_errors_are_of_onnx_runtimes_kinds_and_texts(path: str, tmp_path: Path) -> None:
+    (tmp_path / "none.onnx").write_bytes(b"\xff\xff no model")
+    calls: list[tuple[str, str, Any]] = [
+        ("NoSuchFile", r"Load model from .*missing\.onnx failed", lambda s: type(s)(str(tmp_path / "missing.onnx"))),
+        ("InvalidProtobuf", r"INVALID_PROTOBUF", lambda s: type(s)(str(tmp_path / "none.onnx"))),
+        ("ValueError", r"Required inputs \(\['x'\]\) are missing from input feed", lambda s: s.run(None, {})),
+        ("InvalidArgument", r"INVALID_ARGUMENT", lambda s: s.run(None, {"x": X, "u": X})),
+        ("InvalidArgument", r"INVALID_ARGUMENT|Output", lambda s: s.run(["u"], {"x": X})),
+        (
+            "InvalidArgument",
+            r"Unexpected input data type. Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)",
+            lambda s: s.run(None, {"x": X.astype(np.float64)}),
+        ),
+        ("InvalidArgument", r"Invalid rank for input: x", lambda s: s.run(None, {"x": X[0]})),
+        ("InvalidArgument", r"INVALID_ARGUMENT", lambda s: s.run(None, {"x": X[:, :2]})),
+    ]
+    for session in sessions(path):
+        ours = type(session).__module__.startswith("hetnn")
+        for kind, text, call in calls:
+            with pytest.raises(Exception, match=text if ours else None) as caught:
+                call(session)
+            assert type(caught.value).__name__ == kind or not ours
+    assert issubclass(door.capi.onnxruntime_pybind11_state.InvalidArgument, ValueError)
+
+
+def test_magika_runs_behind_the_door() -> None:
+    pytest.importorskip("magika")
+    texts = [b"def f(x):\n    return x + 1\n\nimport os\n" * 20, b"#include <stdio.h>\nint main() { return 0; }\n" * 20]
+    found = []
+    for module in (None, door):
+        with behind(module, "magika") as package:
+            results = [package.Magika().identify_bytes(text) for text in texts]
+            found.append([(str(one.output.label), one.score) for one in results])
+    assert [label for label, _ in found[1]] == [label for label, _ in found[0]] == ["python", "c"]
+    assert [score for _, score in found[1]] == pytest.approx([score for _, score in found[0]], abs=1e-4)
+
+
+def test_silero_vad_runs_behind_the_door() -> None:
+    pytest.importorskip("silero_vad")
+    import torch
+
+    torch.manual_seed(0)
+    sound = torch.sin(torch.arange(512 * 6) * 0.05) * torch.rand(512 * 6)
+    found = []
+    for module in (None, door):
+        with behind(module, "silero_vad") as package:
+            model = package.load_silero_vad(onnx=True)
+            found.append([model(chunk, 16000).item() for chunk in sound.split(512)])
+    assert found[1] == pytest.approx(found[0], abs=1e-4)

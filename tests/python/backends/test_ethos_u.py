@@ -208,3 +208,36 @@ def test_what_vela_refuses_is_a_reason_and_the_plan_is_made_anew(monkeypatch: py
     assert json.loads(exe.report("json"))["nodes_on"]["ethos-u55-256"] > 0
     feed = feed_of(exe)
     np.testing.assert_array_equal(exe.run(feed)[0], reference(small(), [feed])[0][0])
+
+
+def test_integers_of_16_bits_by_weights_of_8() -> None:
+    """A convolution, a sum and a linear layer of i16, whose sums have 48 bits."""
+    fine = 0.04 / 256
+    rng = np.random.default_rng(4)
+    builder = _core.GraphBuilder("wide")
+    x = builder.add_input("x", "i16", [1, 4, 9, 8])
+    (x,) = builder.create("bitcast", [x], {"to": "i16", "q_scale": [fine], "q_zero": 0})
+
+    def layer(op: str, x: Any, shape: list[int], before: float, after: float, **attrs: Any) -> Any:
+        values = rng.integers(-127, 128, shape).astype(np.int8)
+        (weight,) = builder.create("constant", [], {"value": values, "q_scale": [0.01]})
+        biases = {"value": rng.integers(-9999, 9999, shape[0]), "q_scale": [0.01 * before]}
+        (bias,) = builder.create("constant", [], biases)
+        told = {"q_scale": [after], "q_zero": 0, "q_rounding": "double", **attrs}
+        return builder.create(op, [x, weight, bias], told)[0]
+
+    y = layer("conv2d", x, [6, 4, 3, 3], fine, fine * 3, padding=[1, 1])
+    z = layer("conv2d", x, [6, 4, 1, 1], fine, fine * 2)
+    (y,) = builder.create("add", [y, z], {"q_scale": [fine * 4], "q_zero": 0, "q_rounding": "double"})
+    (y,) = builder.create("reshape", [y], {"shape": [1, 6 * 9 * 8]})
+    builder.output(layer("linear", y, [5, 6 * 9 * 8], fine * 4, fine * 30), "y")
+    text = builder.finish().print()
+    exe = hetnn.compile(text, TARGET, strategy="take-all")
+    assert {row["device"] for row in exe.report("dict")["graph"]} == {"ethos-u55-256"}
+    (told,) = reports(exe).values()
+    assert told["cpu_operators"] == 0
+    feed = [rng.integers(-32768, 32768, [1, 4, 9, 8]).astype(np.int16)]
+    (wanted,) = _core.interpret(_core.Graph.parse(text), feed)
+    np.testing.assert_array_equal(exe.run(feed)[0], wanted)
+    (graph,) = parts(text)
+    np.testing.assert_array_equal(by_reference(export(graph), feed, [wanted])[0], wanted)

@@ -237,6 +237,18 @@ def test_sums_of_equal_scales_have_few_bits(seed: int) -> None:
     assert len(shifts) == 3
 
 
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_sums_of_scales_that_are_ties_are_rounded_twice(dtype: str, seed: int) -> None:
+    """Thirds of a step beside halves: what an operand is rounded to decides halves of the result."""
+    n = Layers(dtype, seed)
+    fine, zero = (0.01, -3) if dtype == "i8" else (0.01 / 256, 0)
+    x = n.start([1, 2, 96, 96], 3 * fine, zero)
+    y = n.node("quantize", [x], 2 * fine, zero, to=dtype)
+    ends = [n.node(op, [x, y], times * fine, zero) for op in ("add", "sub") for times in (4, 5, 7 * n.rng.uniform())]
+    n.compare(*ends)
+
+
 def test_a_graph_as_it_is_written_has_its_roundings() -> None:
     """Of a network that states none, bit for bit what TOSA's reference model computes."""
     plan = hetnn.plan(Network(signed=True, shared_bias=False).model, integers_only(), fix={"n": 2})

@@ -304,43 +304,60 @@ def _broadcast(*operands: Tensor) -> list[int]:
     return list(np.broadcast_shapes(*(x.shape for x in operands)))
 
 
-def _of_sums(call: Call, bits: int, most: float) -> tuple[int, str]:
-    """Bits that the operands of a sum gain, and how its result is rounded.
+_FEW_BITS = 15
 
-    Of equal scales every sum of bytes is tried: compilers for processors that add bytes know forms of at most 15 bits.
-    """
+
+def _of_equal_scales(call: Call, most: float) -> tuple[int, str] | None:
+    """Bits that operands gain, and how the result is rounded, with which every sum of bytes is as with 20 bits:
+    compilers for processors that add bytes know forms of at most 15."""
     scale, _ = call.ends
     if call.scale(0) != call.scale(1) or call[0].dtype != "i8":
-        return bits, call.rounding
-    whole = factor_of(2 * most / (scale * (1 << bits)))
-    sums = range(-510, 511)
-    wanted = [rescaled(v << (bits - 1), whole, call.rounding) for v in sums]
+        return None
+    sums = np.arange(-510, 511)
+    wanted = rescaled(sums << 19, factor_of(2 * most / (scale * (1 << 20))), call.rounding)
+    factor = factor_of(2 * most / (scale * (1 << _FEW_BITS)))
     for rounding in ("double", "single"):
-        factor = factor_of(2 * most / (scale * (1 << _FEW_BITS)))
-        if [rescaled(v << (_FEW_BITS - 1), factor, rounding) for v in sums] == wanted:
+        if np.array_equal(rescaled(sums << (_FEW_BITS - 1), factor, rounding), wanted):
             return _FEW_BITS, rounding
-    return bits, call.rounding
+    return None
 
 
-_FEW_BITS = 15
+def _rounds_alike(call: Call, factors: Sequence[Factor], leave: Factor, bits: int) -> bool:
+    """Whether every sum of two bytes is the same where an operand is rounded once, with its bits to the left in its
+    factor, as where it is rounded twice."""
+    if call.rounding != "double" or all(factor.exponent >= 0 for factor in factors):
+        return True
+    if call[0].dtype != "i8":
+        return False
+    steps = [np.arange(-128, 128) - call.zero(k) for k in (0, 1)]
+    once = [rescaled(v, factor, "double", bits) for v, factor in zip(steps, factors, strict=True)]
+    twice = [rescaled(v << bits, factor, "double") for v, factor in zip(steps, factors, strict=True)]
+    join = np.add if call.row["op"] == "add" else np.subtract
+    ends = (rescaled(join.outer(*operands), leave, call.rounding) for operands in (once, twice))
+    return np.array_equal(*ends)
 
 
 @exports("add", "sub")
 def _sum(call: Call) -> Tensor:
     """In steps of twice the larger scale, with 20 bits more, or 15 of i16."""
     most = max(call.scale(0), call.scale(1))
-    bits, rounding = _of_sums(call, 15 if call[0].dtype == "i16" else 20, most)
+    bits, rounding = _of_equal_scales(call, most) or (15 if call[0].dtype == "i16" else 20, call.rounding)
     scale, zero = call.ends
     leave = factor_of(2 * most / (scale * (1 << bits)))
+    factors = [factor_of(call.scale(k) / (2 * most)) for k in (0, 1)]
+    once = _rounds_alike(call, factors, leave, bits)
     kind = "ADD" if call.row["op"] == "add" else "SUB"
 
+    def step(x: Tensor, k: int) -> Tensor:
+        if once or factors[k].exponent >= 0:
+            return call.writer.rescale(x, [factors[k]], (call.zero(k), 0), "i32", call.rounding, bits)
+        whole = call.writer.rescale(x, [ONE], (call.zero(k), 0), "i32", "single")
+        places = call.writer.constant(np.full([1] * len(x.shape), bits), "i32")
+        wide = call.writer.add("LOGICAL_LEFT_SHIFT", [whole, places], "i32", x.shape)
+        return call.writer.rescale(wide, [factors[k]], (0, 0), "i32", call.rounding)
+
     def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
-        common = [
-            call.writer.rescale(
-                x, [factor_of(call.scale(k) / (2 * most))], (call.zero(k), 0), "i32", call.rounding, bits
-            )
-            for k, x in enumerate(operands)
-        ]
+        common = [step(x, k) for k, x in enumerate(operands)]
         out = call.writer.add(kind, common, "i32", _broadcast(*operands))
         return call.writer.rescale(out, [leave], (0, zero), call.dtype, rounding)
 

@@ -49,13 +49,13 @@ def factor_of(real: float, divisor: int = 1) -> Factor:
     return Factor((multiplier << bits) // divisor, exponent - bits)
 
 
-def rescaled(value: int, factor: Factor, rounding: str) -> int:
-    """An integer times a factor, as TOSA's RESCALE has it of 32 bits."""
-    shift = 31 - factor.exponent
-    nudge = (1 << (shift - 1)) if shift > 0 else 0
+def rescaled(values: Any, factor: Factor, rounding: str, left: int = 0) -> Any:
+    """Integers times 2^left and a factor, as TOSA's RESCALE has it of 32 bits."""
+    shift = 31 - factor.exponent - left
+    nudge = np.int64(1 << (shift - 1))
     if rounding == "double" and shift > 31:
-        nudge += (1 << 30) if value >= 0 else -(1 << 30)
-    return (value * factor.multiplier + nudge) >> shift
+        nudge = nudge + np.where(np.asarray(values) >= 0, 1 << 30, -(1 << 30))
+    return (np.asarray(values, np.int64) * factor.multiplier + nudge) >> shift
 
 
 # The factor 1.

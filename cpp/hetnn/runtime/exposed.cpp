@@ -90,7 +90,7 @@ program::Program exposed(const program::Program& program, const std::vector<std:
   }
   // What is read twice is an input once.
   std::ranges::sort(copies.inputs);
-  copies.inputs.erase(std::ranges::unique(copies.inputs).begin(), copies.inputs.end());
+  copies.inputs.erase(std::unique(copies.inputs.begin(), copies.inputs.end()), copies.inputs.end());
   copies.code = program::write_cpu_code(code);
   if (!code.commands.empty()) out.subprograms.push_back(std::move(copies));
   return out;

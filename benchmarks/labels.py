@@ -7,9 +7,10 @@
 weights, and sentences of Python's manual whose label is the nearest of eight chapters' mean embeddings. Activations are
 u8, weights i8, scales from 32 other inputs. hetnn compiles the file for the CPU, which runs all inputs, and for
 `cpu+relu-rows`, an integer NPU that rounds as its data sheet says or as named, whose simulator runs the first of them.
-A row a network: labels equal by pairs, signal over noise against float in dB, the NPU's share of MACs and its
-subgraphs. Inputs whose labels differ from ONNX Runtime's stand below, with how far its two largest logits are apart,
-in steps of its result.
+`as written` is ONNX Runtime without its optimizer, which computes the layers between conversions in f32: how far it is
+from itself. A row a network: labels equal by pairs, signal over noise against float in dB, the NPU's share of MACs and
+its subgraphs. Inputs whose labels differ from ONNX Runtime's stand below, with how far its two largest logits are
+apart, in steps of its result.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import torch
 from numpy.typing import NDArray
 from quantized import runtime, write_quantized
@@ -158,6 +160,10 @@ def measure(net: str, inputs: int, simulated: int, threads: int, target: Any, ba
         write_quantized(module, samples, folder, per_channel=net != "minilm")
         session = runtime(folder / "i8.onnx", threads)
         names = [port.name for port in session.get_inputs()]
+        as_written = onnxruntime.SessionOptions()
+        as_written.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        as_written.intra_op_num_threads = threads
+        plain = onnxruntime.InferenceSession(folder / "i8.onnx", as_written, providers=["CPUExecutionProvider"])
         npu, cpu = (hetnn.compile(folder / "i8.onnx", target, threads=threads) for target in (target, "cpu"))
 
     def of(run: Callable[[Sample], Any], given: Sequence[Sample]) -> Array:
@@ -167,6 +173,7 @@ def measure(net: str, inputs: int, simulated: int, threads: int, target: Any, ba
         found = {
             "float": of(lambda sample: module(*map(torch.from_numpy, sample)), rest),
             "onnxruntime": of(lambda sample: session.run(None, dict(zip(names, sample, strict=True)))[0], rest),
+            "as written": of(lambda sample: plain.run(None, dict(zip(names, sample, strict=True)))[0], rest),
             "hetnn": of(lambda sample: cpu(*sample), rest),
         }
     began = time.perf_counter()
@@ -183,10 +190,18 @@ def measure(net: str, inputs: int, simulated: int, threads: int, target: Any, ba
         "classes": len(np.unique(labels["float"])),
         "equal": {
             f"{a}, {b}": int((labels[a] == labels[b]).sum())
-            for a, b in (("hetnn", "onnxruntime"), ("hetnn", "float"), ("onnxruntime", "float"))
+            for a, b in (
+                ("hetnn", "onnxruntime"),
+                ("as written", "onnxruntime"),
+                ("hetnn", "as written"),
+                ("hetnn", "float"),
+                ("onnxruntime", "float"),
+            )
         },
-        "db": {who: signal_db(found["float"], found[who]) for who in ("hetnn", "onnxruntime")},
-        "logits_equal": int((found["hetnn"] == found["onnxruntime"]).all(1).sum()),
+        "db": {who: signal_db(found["float"], found[who]) for who in ("hetnn", "onnxruntime", "as written")},
+        "logits_equal": {
+            who: int((found[who] == found["onnxruntime"]).all(1).sum()) for who in ("hetnn", "as written")
+        },
         "npu": {
             **on_npu(npu),
             "inputs": simulated,
@@ -226,7 +241,8 @@ def main() -> int:
             f"results as the CPU's {npu['logits_equal']}; dB {npu['db']:.2f}, onnxruntime {npu['onnxruntime_db']:.2f}"
         )
         told = ", ".join(f"{each['input']} ({each['steps']} steps)" for each in row["apart"])
-        print(f"  apart from onnxruntime: {told or 'none'}; all logits equal: {row['logits_equal']}", flush=True)
+        same = ", ".join(f"{who} {count}" for who, count in row["logits_equal"].items())
+        print(f"  apart from onnxruntime: {told or 'none'}; all logits as its own: {same}", flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return 0

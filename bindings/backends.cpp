@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/text.h"
+#include "hetnn/ops/sizes.h"
 #include "hetnn/plan/cut.h"
 
 namespace py = pybind11;
@@ -25,6 +27,39 @@ using backends::Assembler;
 using backends::Backend;
 using backends::DeviceSpec;
 using backends::LowerOptions;
+
+// A multiple of the symbol plus a number.
+bool is_line(const Dim& dim, const std::string& symbol) {
+  const int64_t least = dim.evaluate({{symbol, 0}}), slope = dim.evaluate({{symbol, 1}}) - least;
+  return slope != 0 && dim == Dim::symbol(symbol) * Dim(slope) + Dim(least);
+}
+
+// Inputs without elements whose shapes tell the sizes that nodes or outputs need and no other input tells: of a node
+// that is given a size by an attribute, say. Whoever compiles the graph finds every size in the shape of an input.
+std::vector<ir::Value*> tell_sizes(ir::Graph& graph) {
+  std::set<std::string> needed;
+  for (const ir::Node* node : graph.nodes()) ops::collect_needed_symbols(node->call(), needed);
+  const auto collect = [](const ir::Value& value, std::set<std::string>& into) {
+    for (const Dim& dim : value.shape()) dim.collect_symbols(into);
+  };
+  for (const ir::Node* node : graph.nodes()) {
+    for (const ir::Value* output : node->outputs()) collect(*output, needed);
+    for (const std::string& symbol : ops::defined_symbols(node->call())) needed.erase(symbol);
+  }
+  for (const ir::Value* input : graph.inputs()) {
+    for (const Dim& dim : input->shape()) {
+      std::set<std::string> of_it;
+      dim.collect_symbols(of_it);
+      if (of_it.size() == 1 && is_line(dim, *of_it.begin())) needed.erase(*of_it.begin());
+    }
+  }
+  std::vector<ir::Value*> out;
+  out.reserve(needed.size());
+  ir::Rewriter rewriter(graph);
+  for (const std::string& symbol : needed)
+    out.push_back(rewriter.add_input(text("size.", symbol), {DType::u8, {Dim(0), Dim::symbol(symbol)}}));
+  return out;
+}
 
 // A graph of the node alone, whose values are named by their place: calls that are alike give graphs that are alike.
 std::shared_ptr<ir::Graph> alone(const ir::Node& node, const Bindings& sizes) {
@@ -45,6 +80,7 @@ std::shared_ptr<ir::Graph> alone(const ir::Node& node, const Bindings& sizes) {
   }
   const ir::Node* made = rewriter.create(node.op().name, std::move(inputs), node.attrs(), "y", {});
   for (ir::Value* output : made->outputs()) rewriter.add_output(output, output->name());
+  tell_sizes(*out);
   out->stage = ir::Stage::cut;
   return out;
 }
@@ -133,12 +169,15 @@ class PythonBackend final : public Backend {
   bool connected() const override { return connected_; }
   int64_t constant_budget_bytes() const override { return constant_budget_bytes_; }
 
-  program::Subprogram lower(const ir::Graph& subgraph, Assembler&, const LowerOptions&) const override {
+  program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler, const LowerOptions&) const override {
     constexpr int64_t kVersion = 1;  // of what Python puts around the vendor's bytes
+    const auto graph = std::make_shared<ir::Graph>(subgraph.clone());
+    program::Subprogram out;
+    for (const ir::Value* size : tell_sizes(*graph))
+      out.inputs.push_back(assembler.port_buffer(size->name(), size->type(), program::Place::arena));
     const py::gil_scoped_acquire gil;
     try {
-      const auto bytes = compiler_.attr("compile")(std::make_shared<ir::Graph>(subgraph.clone())).cast<std::string>();
-      program::Subprogram out;
+      const auto bytes = compiler_.attr("compile")(graph).cast<std::string>();
       out.code = program::Code::of_text(std::string(kind()), kVersion, bytes);
       return out;
     } catch (py::error_already_set& error) {

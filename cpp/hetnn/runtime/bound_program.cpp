@@ -75,7 +75,13 @@ class Flow {
     const std::string field = text("subprograms[", subprogram, "]");
     // That it waits for their writers was checked.
     const std::set<int32_t> given(s.inputs.begin(), s.inputs.end());
-    for (const int32_t id : s.inputs) check(source_[at(id)] != kNobody, field, id, "is read before anything writes it");
+    for (const int32_t id : s.inputs) {
+      // What has no elements, whatever the sizes, tells sizes by its shape, and needs nobody to write it.
+      const program::Buffer& buffer = program_.buffers[at(id)];
+      const bool empty = buffer.place == Place::arena && std::ranges::find(buffer.shape, Dim(0)) != buffer.shape.end();
+      if (empty && source_[at(id)] == kNobody) source_[at(id)] = kCaller;
+      check(source_[at(id)] != kNobody, field, id, "is read before anything writes it");
+    }
     for (const Moment& moment : moments) {
       for (const int32_t id : moment.inputs) {
         if (id < 0) continue;

@@ -20,6 +20,8 @@ from backends.text_backend import TextBackend
 from hetnn import _core
 from hetnn.backends import Port, Run, registry
 from hetnn.errors import DoesNotFit, InvalidModel, Unavailable, Unsupported
+from hetnn.remote.server import DeviceServer
+from hetnn.target import resolve_target
 
 
 class Small(nn.Module):
@@ -203,6 +205,41 @@ def test_a_device_that_is_measured_computes_what_it_is_faster_at(model: Any) -> 
     times_ms = {row["strategy"]: row["ms"] for row in exe.trials}
     assert max(times_ms.values()) > waits_s * 1e3 > min(times_ms.values())
     assert torch.allclose(exe(model[1]), model[2], atol=1e-5)
+
+
+SIZED = """graph @g {stage = imported, symbols = [n: 1..9 = 4]} (%x: f32[n,3], %b: f32[3]) -> (%y) {
+  %s = sin(%x) : f32[n,3]
+  %e = expand(%b) {shape = [n,3]} : f32[n,3]
+  %r = relu(%e) : f32[n,3]
+  %y = add(%s, %r) : f32[n,3]
+}"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_sizes_that_no_input_tells_come_with_the_call(elsewhere: bool, tmp_path: Path) -> None:
+    """The device is given the bias alone, and makes as many rows of it as the run has."""
+
+    class Expanding(TextBackend):
+        def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
+            super().__init__(name, {**spec, "ops": ["expand", "relu"]})
+
+    hetnn.register_backend("text", Expanding)
+    exe = hetnn.compile(SIZED, "cpu+text", strategy="take-all")
+    assert on(exe, "text") == {"expand", "relu"}
+    server = None
+    if elsewhere:
+        exe.save(tmp_path / "sized.hetnn")
+        (tmp_path / "token").write_text("known to both")
+        server = DeviceServer(resolve_target("cpu+text")["devices"][1:], "known to both", "127.0.0.1:0")
+        threading.Thread(target=server.serve, daemon=True).start()
+        place = {"at": f"127.0.0.1:{server.port}", "token_file": tmp_path / "token"}
+        exe = hetnn.load(tmp_path / "sized.hetnn", devices={"text": place})
+    bias = np.float32([-1, 2, 3])
+    for rows in (4, 1, 9, 4):
+        x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
+        np.testing.assert_allclose(exe(x, bias), np.sin(x) + np.maximum(bias, 0), atol=1e-6)
+    if server is not None:
+        server.end()
 
 
 def test_another_version_does_not_open_the_file(model: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 // Lowers every subgraph into code for its device.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
@@ -39,6 +40,9 @@ void lower(Draft& draft) {
     const plan::Subgraph& subgraph = subgraphs[k];
     program::Subprogram made =
         draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, draft.lowering);
+    // What it asks for besides the subgraph's inputs, and behind them: buffers whose shapes tell sizes, and nothing
+    // else.
+    const std::vector<int32_t> sizes = std::exchange(made.inputs, {});
     made.name = draft.subgraphs[k].name;
     made.device = subgraph.device;
     const bool may_lack_code = dynamic && draft.backend(subgraph.device).has_variants();
@@ -51,6 +55,7 @@ void lower(Draft& draft) {
       made.inputs.push_back(draft.assembler.boundary(input->name()));
       if (auto at = writer.find(input); at != writer.end()) made.depends_on.push_back(at->second);
     }
+    made.inputs.insert(made.inputs.end(), sizes.begin(), sizes.end());
     std::sort(made.depends_on.begin(), made.depends_on.end());
     made.depends_on.erase(std::unique(made.depends_on.begin(), made.depends_on.end()), made.depends_on.end());
     for (const ir::Value* output : subgraph.outputs) {

@@ -249,7 +249,27 @@ void bind_runtime_executable(py::module_& m) {
       .def("request", &Stop::request, "Runs that have it end with CancelledError.");
   py::class_<runtime::Session>(m, "Session", "The states of one user of a program.")
       .def("reset", &runtime::Session::reset, py::call_guard<py::gil_scoped_release>(),
-           "Gives every state its initial value again.");
+           "Gives every state its initial value again.")
+      .def(
+          "read",
+          [](runtime::Session& session, const std::string& name) {
+            const Tensor value = [&] {
+              const py::gil_scoped_release released;
+              return session.read(name);
+            }();
+            py::array out(numpy_dtype(value.dtype()), value.shape());
+            if (value.bytes() > 0) std::memcpy(out.mutable_data(), value.data(), value.span().size());
+            return out;
+          },
+          py::arg("name"), "A copy of what a state holds.")
+      .def(
+          "write",
+          [](runtime::Session& session, const std::string& name, const py::array& value) {
+            const ops::View view = views_of({value}).front();
+            const py::gil_scoped_release released;
+            session.write(name, view);
+          },
+          py::arg("name"), py::arg("value"), "What a state holds in the next run; a contiguous array.");
   py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
       .def(py::init([](const py::buffer& image, int threads) {
              return warning(std::make_unique<Executable>(blob_of(image), threads));
@@ -278,13 +298,15 @@ void bind_runtime_executable(py::module_& m) {
            py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
            "The outputs for contiguous arrays in the model's order. Fills `times`.")
       .def(
-          "save", [](const Executable& e, const std::string& path) { program::write_file(path, e.image()); },
-          py::arg("path"), py::call_guard<py::gil_scoped_release>(),
-          "Writes the image, with all shapes compiled so far.")
+          "save", [](Executable& e, const std::string& path) { program::write_file(path, e.image()); }, py::arg("path"),
+          py::call_guard<py::gil_scoped_release>(), "Writes the image, with all shapes compiled so far.")
       .def(
           "image",
-          [](const Executable& e) {
-            const program::Image image = e.image();
+          [](Executable& e) {
+            const program::Image image = [&] {
+              const py::gil_scoped_release released;  // it waits for a run of a model with states
+              return e.image();
+            }();
             return py::bytes(reinterpret_cast<const char*>(image.data()), image.size());
           },
           "The image as bytes.")
@@ -304,8 +326,8 @@ void bind_runtime_executable(py::module_& m) {
           "`compile(bindings, body, weights_bytes)` returns the image of what code for those sizes, of the model (-1) "
           "or of a body, adds to the weights there are, and why devices cannot run some of it, or empty text.")
       .def("session", &Executable::session, "States for one more user.")
-      .def("reset", &Executable::reset, py::call_guard<py::gil_scoped_release>(),
-           "Gives every state of the runs without a session its initial value again.")
+      .def_property_readonly("own_session", &Executable::own_session, py::return_value_policy::reference_internal,
+                             "The states of runs without a session.")
       .def("keep_at_most", &Executable::keep_at_most, py::arg("bytes"), py::call_guard<py::gil_scoped_release>(),
            "Bounds the memory that idle runs keep for those to come; one run's is always kept.")
       .def("limit_runs", &Executable::limit_runs, py::arg("most"), py::arg("refuse"),

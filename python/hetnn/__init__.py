@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from hetnn.planning import plan_problem as plan_problem
     from hetnn.quantization.quantizer import quantize as quantize
     from hetnn.store import Store as Store
+    from hetnn.training import compile_training as compile_training
 
 __version__ = "0.1.0"
 
 # Public name -> the module that holds it.
 _HOMES = {
     "compile": "hetnn.api",
+    "compile_training": "hetnn.training",
     "export": "hetnn.api",
     "plan": "hetnn.api",
     "check": "hetnn.api",
@@ -63,6 +65,7 @@ __all__ = [
     "calibrate",
     "check",
     "compile",
+    "compile_training",
     "export",
     "generate_problem",
     "load",

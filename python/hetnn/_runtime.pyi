@@ -178,9 +178,17 @@ class Session:
     """
     The states of one user of a program.
     """
+    def read(self, name: str) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
+        """
+        A copy of what a state holds.
+        """
     def reset(self) -> None:
         """
         Gives every state its initial value again.
+        """
+    def write(self, name: str, value: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]) -> None:
+        """
+        What a state holds in the next run; a contiguous array.
         """
 
 class Executable:
@@ -225,10 +233,6 @@ class Executable:
     def limit_runs(self, most: typing.SupportsInt | typing.SupportsIndex, refuse: bool) -> None:
         """
         Bounds the runs at one time (0: no bound): more wait for their turn, or are refused with Unavailable.
-        """
-    def reset(self) -> None:
-        """
-        Gives every state of the runs without a session its initial value again.
         """
     def run(
         self,
@@ -279,6 +283,11 @@ class Executable:
     def outputs(self) -> list[typing.Any]:
         """
         (name, dtype, shape) of every output.
+        """
+    @property
+    def own_session(self) -> Session:
+        """
+        The states of runs without a session.
         """
     @property
     def report_json(self) -> str: ...

@@ -21,11 +21,13 @@ from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.machine import default_threads
 from hetnn.sizes_apart import SizesApart
+from hetnn.states import read_states, write_states
 from hetnn.structure import Signature
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from hetnn.arrays import Array
     from hetnn.background import Run
     from hetnn.inside.bisect import Bisection
     from hetnn.inside.compare import Comparison
@@ -341,7 +343,23 @@ class Executable:
 
     def reset(self) -> None:
         """Gives every state of the runs without a session its initial value again: that when the model was exported."""
-        self._engine.reset()
+        self._engine.own_session.reset()
+
+    def state_dict(self) -> dict[str, Array]:
+        """What the states of the runs without a session hold: copies by name."""
+        return read_states(self.states, self._engine.own_session)
+
+    def state(self, name: str) -> Array:
+        """A copy of what one of them holds. InvalidModel for a name that none has."""
+        held: Array = self._engine.own_session.read(name)
+        return held
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """Has states of the runs without a session hold other values (arrays or tensors) from the next run on.
+
+        Those that are not named stay. InvalidModel for an unknown name, or another type or shape: none is changed then.
+        """
+        write_states(self.states, self._engine.own_session, states)
 
     @property
     def inputs(self) -> list[Port]:
@@ -451,7 +469,7 @@ class Executable:
         return bisect(self, reference, inputs, path, bound)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes one .hetnn file, whole or not at all."""
+        """Writes one .hetnn file, whole or not at all, with the states of the runs without a session as they are."""
         self._engine.save(os.fspath(path))
 
     def on_batches(self, columns: Mapping[str, str] | None = None, batch: int | None = None) -> OnBatches:
@@ -467,7 +485,7 @@ class Executable:
         return self.on_batches().predict
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._file is not None and self._file.is_there():
+        if self._file is not None and not self.states and self._file.is_there():
             places = self._places or None
             return (_open_again, (self._file.path, self._file.header_hash, self.threads, self._limits, places))
         return (Executable.from_image, (self._engine.image(), self.threads))
@@ -538,3 +556,11 @@ class Session:
     def reset(self) -> None:
         """Gives every state its initial value again."""
         self._states.reset()
+
+    def state_dict(self) -> dict[str, Array]:
+        """As Executable.state_dict, of these states."""
+        return read_states(self._executable.states, self._states)
+
+    def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """As Executable.load_state_dict, of these states."""
+        write_states(self._executable.states, self._states, states)

@@ -109,4 +109,12 @@ hetnn_status hetnn_session_reset(hetnn_session* session) noexcept {
   });
 }
 
+hetnn_status hetnn_save(hetnn_executable* executable, const char* path) noexcept {
+  return guard([&] {
+    require(executable, "executable");
+    require(path, "path");
+    hetnn::program::write_file(path, executable->runtime.image());
+  });
+}
+
 void hetnn_session_free(hetnn_session* session) noexcept { delete session; }

@@ -138,6 +138,14 @@ HETNN_EXTERN hetnn_status hetnn_cancel(hetnn_run_handle* handle) HETNN_NOEXCEPT;
 HETNN_EXTERN hetnn_status hetnn_session_new(const hetnn_executable* executable, hetnn_session** session) HETNN_NOEXCEPT;
 HETNN_EXTERN hetnn_status hetnn_session_reset(hetnn_session* session) HETNN_NOEXCEPT;
 HETNN_EXTERN void hetnn_session_free(hetnn_session* session) HETNN_NOEXCEPT;
+/* What a state holds, by its name: a copy, which goes back to hetnn_tensor_free, and a value for the next run, of the
+ * state's own type and dims. Both wait for a run that is under way. With a null `session`, of the runs without one. */
+HETNN_EXTERN hetnn_status hetnn_state_read(hetnn_executable* executable, hetnn_session* session, const char* name,
+                                           hetnn_tensor* value) HETNN_NOEXCEPT;
+HETNN_EXTERN hetnn_status hetnn_state_write(hetnn_executable* executable, hetnn_session* session, const char* name,
+                                            const hetnn_tensor* value) HETNN_NOEXCEPT;
+/* Writes one .hetnn file, whole or not at all, with what the states of runs without a session hold. */
+HETNN_EXTERN hetnn_status hetnn_save(hetnn_executable* executable, const char* path) HETNN_NOEXCEPT;
 
 /* Devices of further kinds. */
 

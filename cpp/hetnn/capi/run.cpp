@@ -87,6 +87,28 @@ runtime::Memory check(const hetnn_tensor* tensor, bool output, size_t index, std
   return {view.data, bytes};
 }
 
+runtime::Session& states_of(hetnn_executable* executable, hetnn_session* session) {
+  if (session) return *session->states;
+  require(executable, "executable");
+  return executable->runtime.own_session();
+}
+
+void read_state(hetnn_executable* executable, hetnn_session* session, const char* name, hetnn_tensor* value) {
+  require(name, "name");
+  taken(value, kFirstTensor_bytes, "hetnn_tensor");
+  const Tensor found = states_of(executable, session).read(name);
+  Made made(found.dtype(), found.shape());
+  if (found.bytes() > 0) std::memcpy(made.data(), found.data(), found.span().size());
+  made.hand_over(value);
+}
+
+void write_state(hetnn_executable* executable, hetnn_session* session, const char* name, const hetnn_tensor* value) {
+  require(name, "name");
+  ops::View view;
+  check(value, false, 0, nullptr, view);
+  states_of(executable, session).write(name, view);
+}
+
 // The i-th struct of an array whose structs are as large as the caller says.
 template <typename T>
 T* element(T* first, size_t index) {
@@ -209,6 +231,16 @@ hetnn_status hetnn_run(hetnn_executable* executable, hetnn_session* session, con
     hetnn::capi::Tensors(*executable, inputs, input_count, outputs, output_count, memory, hetnn::capi::Dims::stay)
         .run(*executable, session, outputs, nullptr);
   });
+}
+
+hetnn_status hetnn_state_read(hetnn_executable* executable, hetnn_session* session, const char* name,
+                              hetnn_tensor* value) noexcept {
+  return guard([&] { hetnn::capi::read_state(executable, session, name, value); });
+}
+
+hetnn_status hetnn_state_write(hetnn_executable* executable, hetnn_session* session, const char* name,
+                               const hetnn_tensor* value) noexcept {
+  return guard([&] { hetnn::capi::write_state(executable, session, name, value); });
 }
 
 void hetnn_tensor_free(hetnn_tensor* tensor) noexcept {

@@ -124,8 +124,6 @@ Executable::~Executable() = default;
 
 std::unique_ptr<Session> Executable::session() const { return std::make_unique<Session>(program()); }
 
-void Executable::reset() { own_.reset(); }
-
 void Executable::set_specializer(Specializer specializer) {
   auto shared = std::make_shared<const Specializer>(std::move(specializer));
   const std::lock_guard lock(mutex_);
@@ -148,7 +146,7 @@ std::shared_ptr<const program::Program> Executable::program() const {
   return {now, &now->program};
 }
 
-program::Image Executable::image() const { return program::pack(*program()); }
+program::Image Executable::image() { return program::pack(own_.put_into(*program())); }
 
 namespace {
 

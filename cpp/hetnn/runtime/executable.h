@@ -70,8 +70,8 @@ class HETNN_EXPORT Executable {
   using Notice = std::function<void(const std::string&)>;
   void set_notice(Notice notice);
   std::shared_ptr<const program::Program> program() const;
-  /// The image with all that was specialized.
-  program::Image image() const;
+  /// The image with all that was specialized, and with what the states of runs without a session hold.
+  program::Image image();
   int threads() const { return threads_; }
   size_t output_count() const { return output_count_; }
   /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.
@@ -97,8 +97,8 @@ class HETNN_EXPORT Executable {
 
   /// States for one more user. It may outlive the executable.
   std::unique_ptr<Session> session() const;
-  /// Gives every state of the runs without a session its initial value again.
-  void reset();
+  /// The states of runs without a session.
+  Session& own_session() { return own_; }
 
   /// The values of symbols that these inputs' shapes have. Throws as a run does.
   Bindings bindings_of(std::span<const ops::View> inputs) const;

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/export.h"
 #include "hetnn/base/fair_semaphore.h"
+#include "hetnn/ops/meaning.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::runtime {
@@ -23,11 +26,20 @@ class HETNN_EXPORT Session {
 
   /// Gives every state its initial value again.
   void reset();
+  /// A copy of what a state holds now, or what it is to hold in the next run; after the run that is under way.
+  /// InvalidModel for a name that no state has, or a value of another type or shape.
+  Tensor read(std::string_view name);
+  void write(std::string_view name, const ops::View& value);
+  /// A form of the program, with what the states hold now as their initial values.
+  program::Program put_into(program::Program program);
   /// Whether the states are those of this program.
   bool fits(const program::Program& program) const { return program.states == program_->states; }
 
  private:
   friend class Executable;
+  size_t place_of(std::string_view name) const;
+  Tensor copy_of(size_t state) const;
+
   const std::shared_ptr<const program::Program> program_;
   FairSemaphore admissions_{1};  // a run
   std::vector<StateMemory> states_;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -207,6 +208,77 @@ TEST(C, RefusesWhatIsNull) {
   hetnn_session_free(nullptr);
   hetnn_tensor_free(nullptr);
   EXPECT_EQ(none, nullptr);
+}
+
+// y = relu(x + s), which is what s becomes.
+program::Program running_sum() {
+  program::Program p = relu();
+  p.symbols.clear();
+  p.buffers = {{.name = "x", .shape = {4}, .place = Place::input},
+               {.name = "s", .shape = {4}, .place = Place::input},
+               {.name = "y", .shape = {4}, .place = Place::output},
+               {.name = "s.next", .shape = {4}, .place = Place::output}};
+  const auto add = [](int32_t output) {
+    program::Command command;
+    command.op = &ops::OpTable::global().get("add");
+    command.inputs = {0, 1};
+    command.outputs = {output};
+    command.variant = "binary";
+    command.node = "add";
+    return command;
+  };
+  p.outputs = {{"y", 2}};
+  p.subprograms = {{"part", "cpu", {0, 1}, {2, 3}, {}, program::write_cpu_code({{add(2), add(3)}})}};
+  p.weights.append(program::Blob(std::vector<float>{1, 2, 3, 4}));
+  p.states = {{"s", 1, 3, 0, 16}};
+  return p;
+}
+
+TEST(C, ReadsAndWritesStates) {
+  const Loaded executable = load(running_sum());
+  const auto held = [&](hetnn_executable* of, hetnn_session* session) {
+    hetnn_tensor value = {
+        .size = sizeof(hetnn_tensor), .data = nullptr, .dtype = HETNN_F32, .rank = 0, .dims = nullptr};
+    EXPECT_EQ(hetnn_state_read(of, session, "s", &value), HETNN_OK) << hetnn_error_message();
+    EXPECT_EQ(value.rank, 1);
+    EXPECT_EQ(value.dims[0], 4);
+    const auto* const data = static_cast<const float*>(value.data);
+    std::vector<float> out(data, data + 4);
+    hetnn_tensor_free(&value);
+    return out;
+  };
+  EXPECT_EQ(held(executable.get(), nullptr), (std::vector<float>{1, 2, 3, 4}));
+  std::vector<float> given = {5, 6, 7, 8};
+  const int64_t dims[] = {4}, fewer[] = {2};
+  hetnn_tensor value = {
+      .size = sizeof(hetnn_tensor), .data = given.data(), .dtype = HETNN_F32, .rank = 1, .dims = dims};
+  ASSERT_EQ(hetnn_state_write(executable.get(), nullptr, "s", &value), HETNN_OK) << hetnn_error_message();
+  hetnn_session* session = nullptr;
+  ASSERT_EQ(hetnn_session_new(executable.get(), &session), HETNN_OK);
+  EXPECT_EQ(held(executable.get(), session), (std::vector<float>{1, 2, 3, 4}));
+  hetnn_session_free(session);
+
+  std::vector<float> x(4, 1), y(4);
+  hetnn_tensor in = value, out = value;
+  in.data = x.data();
+  out.data = y.data();
+  ASSERT_EQ(hetnn_run(executable.get(), nullptr, &in, 1, &out, 1), HETNN_OK) << hetnn_error_message();
+  EXPECT_EQ(held(executable.get(), nullptr), (std::vector<float>{6, 7, 8, 9}));
+  const std::string path = testing::TempDir() + "states.hetnn";
+  ASSERT_EQ(hetnn_save(executable.get(), path.c_str()), HETNN_OK) << hetnn_error_message();
+  hetnn_executable* again = nullptr;
+  ASSERT_EQ(hetnn_load(path.c_str(), nullptr, &again), HETNN_OK) << hetnn_error_message();
+  EXPECT_EQ(held(again, nullptr), (std::vector<float>{6, 7, 8, 9}));
+  hetnn_free(again);
+  std::remove(path.c_str());
+
+  EXPECT_EQ(hetnn_state_write(executable.get(), nullptr, "t", &value), HETNN_INVALID_MODEL);
+  EXPECT_STREQ(hetnn_error_message(), "there is no state 't'; the model keeps s.");
+  value.dims = fewer;
+  EXPECT_EQ(hetnn_state_write(executable.get(), nullptr, "s", &value), HETNN_INVALID_MODEL);
+  EXPECT_STREQ(hetnn_error_message(), "the state 's' is f32[4]; got f32[2].");
+  EXPECT_EQ(hetnn_state_read(nullptr, nullptr, "s", &value), HETNN_INVALID_MODEL);
+  EXPECT_EQ(hetnn_save(executable.get(), "/nowhere/states.hetnn"), HETNN_INVALID_MODEL);
 }
 
 TEST(C, RefusesFilesThatAreNoExecutables) {

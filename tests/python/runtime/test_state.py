@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,11 +74,13 @@ def test_states_begin_again_from_the_models_own(tmp_path: Path) -> None:
     x = torch.zeros(2)
     exe = compiled(Counter(), x)
     assert [float(exe(x)[0]) for _ in range(3)] == [3.0, 4.0, 5.0]
-    exe.save(tmp_path / "counter.hetnn")
+    exe.save(tmp_path / "counter.hetnn")  # with its state as it is
     exe.reset()
     assert float(exe(x)[0]) == 3.0
-    for fresh in (hetnn.load(tmp_path / "counter.hetnn"), pickle.loads(pickle.dumps(exe))):
-        assert [float(fresh(x)[0]) for _ in range(2)] == [3.0, 4.0]
+    for fresh, count in ((hetnn.load(tmp_path / "counter.hetnn"), 6.0), (pickle.loads(pickle.dumps(exe)), 4.0)):
+        assert [float(fresh(x)[0]) for _ in range(2)] == [count, count + 1]
+        fresh.reset()
+        assert float(fresh(x)[0]) == count
 
 
 def test_threads_take_turns() -> None:
@@ -158,3 +162,47 @@ def test_an_option_makes_an_input_a_state() -> None:
     exported = torch.export.export(nn.ReLU(), (torch.zeros(2),))
     with pytest.raises(hetnn.Unsupported, match="a torch module keeps its buffers"):
         hetnn.compile(exported, states={"input": "relu"})
+
+
+def test_states_are_read_and_set_and_kept_by_what_copies_them(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, steps = Cache(), torch.randn(4, 1, 1, 8)
+    exe = compiled(module, steps[0])
+    with torch.no_grad():
+        for x in steps[:2]:
+            module(x), exe(x)
+    held = exe.state_dict()
+    assert set(held) == {"keys", "values"}
+    for name, value in held.items():
+        assert np.allclose(value, getattr(module, name).numpy(), rtol=1e-5, atol=1e-6)
+    held["keys"][:] = 7  # a copy
+    assert not (exe.state_dict()["keys"] == 7).any()
+
+    exe.save(tmp_path / "m.hetnn")
+    copies = [hetnn.load(tmp_path / "m.hetnn"), pickle.loads(pickle.dumps(exe)), copy.deepcopy(exe)]
+    with torch.no_grad():
+        want = module(steps[2])
+    for one in [exe, *copies]:
+        assert torch.allclose(one(steps[2]), want, rtol=1e-5, atol=1e-6)
+    copies[0].reset()  # to what the file holds
+    assert torch.allclose(copies[0](steps[2]), want, rtol=1e-5, atol=1e-6)
+
+    session = exe.session()
+    session.load_state_dict({name: getattr(module, name) for name in exe.states})
+    with torch.no_grad():
+        assert torch.allclose(session(steps[3]), module(steps[3]), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"key": np.zeros((1, 4, 8), np.float32)}, "no state 'key'; the model keeps keys, values"),
+        ({"values": np.zeros((1, 5, 8), np.float32)}, r"'values' is float32\[1, 4, 8\]; got float32\[1, 5, 8\]"),
+        ({"values": np.zeros((1, 4, 8))}, r"'values' is float32\[1, 4, 8\]; got float64"),
+    ],
+)
+def test_states_that_do_not_fit_change_none(given: dict[str, Any], why: str) -> None:
+    exe = compiled(Cache(), torch.randn(1, 1, 8))
+    with pytest.raises(hetnn.InvalidModel, match=why):
+        exe.load_state_dict({"keys": np.ones((1, 4, 8), np.float32), **given})
+    assert not exe.state_dict()["keys"].any()

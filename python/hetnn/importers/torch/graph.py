@@ -32,6 +32,7 @@ from hetnn.importers.torch.rules.complexes import complex_call, is_complex
 from hetnn.importers.torch.rules.conditions import CONDITIONS, values_must_hold
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
+from hetnn.importers.torch.updates import Optimizer, Updates
 from hetnn.structure import Tree
 
 # Check what the types of a graph's values say, or what the operators before check themselves.
@@ -71,17 +72,20 @@ def _is_layer_of_dropout(node: torch.fx.Node) -> bool:
     return bool(stack) and str(stack[-1][1]).startswith("torch.nn.modules.dropout.")
 
 
-def import_exported_program(program: ExportedProgram, *, functional: bool = False) -> Imported:
+def import_exported_program(
+    program: ExportedProgram, *, functional: bool = False, optimizer: Optimizer | None = None
+) -> Imported:
     """The graph of an exported program: what rows and rules read stays whole, parameters and buffers are constants.
 
     functional: torch has decomposed the program as far as rules need, and what behaves as in training is meant to.
+    optimizer: of a joint graph, what becomes of parameters by their gradients: they are states.
     Unsupported lists every operator that hetnn lacks with the model's own source lines, in one error.
     """
     signature = Signature(program)
     if functional:
         importer = _Importer(program, signature)
         importer.convert()
-        return importer.finish()
+        return importer.finish(optimizer)
     whole = inlined(program)
     _refuse_training(whole)
     importer = _Importer(whole, signature)
@@ -122,6 +126,7 @@ class _Importer:
         self._new_sizes = 0
         self._inputs_so_far = 0
         self._states: dict[str, Any] = {}  # of a buffer: its value before
+        self._holds: Any = None  # of a joint graph: whether the loss is a finite number
         self._given_sizes: list[torch.fx.Node] = []  # inputs that are sizes
         self._initial: dict[str, np.ndarray[Any, Any]] = {}  # of an input that is a state
         self._ports: dict[str, int] = {}  # of an input: its place
@@ -149,10 +154,13 @@ class _Importer:
             return False
         return not self._problems
 
-    def finish(self) -> Imported:
+    def finish(self, optimizer: Optimizer | None = None) -> Imported:
         if self._problems:
             self._report_problems()
+        gradients = self._gradients() if optimizer else {}
         outputs = self._finish()
+        if optimizer:
+            optimizer(Updates(self.builder, self._state_of, self._keep), gradients)
         signature = {**self._signature.inputs(self._inputs), "outputs": self._signature.outputs(outputs)}
         if self._written:
             signature["written"] = self._written
@@ -264,7 +272,8 @@ class _Importer:
         signature = self._program.graph_signature
         kinds = {spec.arg.name: spec for spec in signature.input_specs}
         # By the outputs, not by their values: one value may be written into several buffers.
-        mutated = {spec.target for spec in signature.output_specs if spec.kind == OutputKind.BUFFER_MUTATION}
+        changed = (OutputKind.BUFFER_MUTATION, OutputKind.GRADIENT_TO_PARAMETER)
+        mutated = {spec.target for spec in signature.output_specs if spec.kind in changed}
         leaves: list[Tree] = []
         constants: list[tuple[torch.fx.Node, Any]] = []
         for node in self._program.graph.nodes:
@@ -275,7 +284,7 @@ class _Importer:
                 leaves.append(self._lift_user_input(node))
             elif spec.kind == InputKind.TOKEN:
                 self._values[node] = None  # keeps effects in order, of which none remains
-            elif spec.kind == InputKind.BUFFER and spec.target in mutated:
+            elif spec.kind in (InputKind.BUFFER, InputKind.PARAMETER) and spec.target in mutated:
                 self._lift_state(node, spec)
             else:
                 constants.append((node, spec))
@@ -296,8 +305,11 @@ class _Importer:
         self._states[spec.target] = self._values[node]
 
     def _state(self, tensor: torch.Tensor, name: str) -> Any:
-        value = self.builder.add_input(name, self.dtype(tensor.dtype), list(tensor.shape))
-        self._initial[value.name] = array_of(tensor)
+        return self._state_of(array_of(tensor), self.dtype(tensor.dtype), name)
+
+    def _state_of(self, initial: np.ndarray[Any, Any], dtype: str, name: str) -> Any:
+        value = self.builder.add_input(name, dtype, list(initial.shape))
+        self._initial[value.name] = initial
         return value
 
     def _lift_user_input(self, node: torch.fx.Node) -> Tree:
@@ -535,6 +547,18 @@ class _Importer:
 
     # Outputs
 
+    def _gradients(self) -> dict[str, tuple[Any, Any]]:
+        """Parameters and their gradients, by name. From here on states stay as they are where the loss is no number."""
+        (results,) = self._program.graph.output_node().args
+        found: dict[str, tuple[Any, Any]] = {}
+        for spec, node in zip(self._program.graph_signature.output_specs, results, strict=True):
+            if spec.kind == OutputKind.LOSS_OUTPUT:
+                (left,) = self.builder.create("sub", [self._values[node]] * 2, {}, "loss")  # NaN of an infinite one too
+                (self._holds,) = self.builder.create("eq", [left, left], {}, "loss")
+            elif spec.kind == OutputKind.GRADIENT_TO_PARAMETER:
+                found[spec.target] = (self._states[spec.target], self._values[node])
+        return found
+
     def _finish(self) -> list[Tree]:
         """The leaves of what a caller gets. A value that stands there twice is one output."""
         output_node = next(node for node in self._program.graph.nodes if node.op == "output")
@@ -559,8 +583,12 @@ class _Importer:
                 self._written.append([self._ports[spec.target], made])
                 made += 1
                 continue
-            if spec.kind != OutputKind.USER_OUTPUT:
-                raise Unsupported(f"an output of the kind {spec.kind.name}. Return tensors alone.")
+            if self._holds is not None and spec.kind == OutputKind.GRADIENT_TO_PARAMETER:
+                continue
+            if spec.kind != OutputKind.USER_OUTPUT and (self._holds is None or spec.kind != OutputKind.LOSS_OUTPUT):
+                raise Unsupported(
+                    f"an output of the kind {spec.kind.name}. Return tensors alone, or train by compile_training."
+                )
             if not isinstance(value, torch.fx.Node):
                 leaves.append(fixed(value))
                 continue
@@ -599,8 +627,10 @@ class _Importer:
             self._keep(before.real, after.real)
             self._keep(before.imag, after.imag)
             return
-        name = f"{before.name}.next"
-        self.builder.output(self._written_into(before, after), name)
+        name, after = f"{before.name}.next", self._written_into(before, after)
+        if self._holds is not None:
+            (after,) = self.builder.create("where", [self._holds, after, before], {}, "")
+        self.builder.output(after, name)
         self.builder.mutation(before.name, name, self._initial[before.name])
 
     def _written_into(self, before: Any, after: Any) -> Any:

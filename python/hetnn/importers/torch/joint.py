@@ -1,0 +1,70 @@
+"""Joint graphs of torch: a loss, and its gradients with respect to parameters, as exported programs."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+from torch.export.experimental import _export_forward_backward
+from torch.export.graph_signature import OutputKind
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from hetnn.errors import InvalidModel
+
+Loss = Callable[[Any, Any], Any]
+
+
+class _WithLoss(nn.Module):
+    """Takes the model's arguments and then the targets, and returns the loss."""
+
+    def __init__(self, model: nn.Module, loss: Loss) -> None:
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, *args: Any) -> Any:
+        *given, targets = args
+        return self.loss(self.model(*given), targets)
+
+
+def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> ExportedProgram:
+    """The joint graph of a model in training mode; the last of `args` are the targets. Layers keep their mode.
+
+    InvalidModel where torch cannot export it, the loss is no scalar, or nothing in the model is trained.
+    """
+    whole = _WithLoss(model, loss)
+    modes = [(layer, layer.training) for layer in model.modules()]
+    try:
+        whole.train()
+        with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):  # its own gradient consists of operators
+            warnings.filterwarnings("ignore", category=FutureWarning)
+            program = torch.export.export(whole, tuple(args))
+            outputs = [spec.arg.name for spec in program.graph_signature.output_specs if _is_of_user(spec)]
+            value = next(node.meta["val"] for node in program.graph.nodes if node.name == outputs[0])
+            if len(outputs) != 1 or value.numel() != 1 or not value.is_floating_point():
+                raise InvalidModel(
+                    f"the loss must be one real number; it is {value.dtype}{list(value.shape)}. Reduce it by its mean."
+                )
+            return _export_forward_backward(program)
+    except InvalidModel:
+        raise
+    except Exception as error:  # torch raises many kinds for what it cannot trace
+        raise InvalidModel(
+            f"torch cannot export the training of {type(model).__qualname__}: {str(error).strip().splitlines()[0]}. "
+            "Call loss(model(x), y).backward() once to see whether these arguments fit it."
+        ) from error
+    finally:
+        for layer, training in modes:
+            layer.training = training
+
+
+def _is_of_user(spec: Any) -> bool:
+    return bool(spec.kind == OutputKind.USER_OUTPUT)
+
+
+def is_joint(program: ExportedProgram) -> bool:
+    """Whether a program has a loss and gradients among its outputs."""
+    return any(spec.kind == OutputKind.LOSS_OUTPUT for spec in program.graph_signature.output_specs)

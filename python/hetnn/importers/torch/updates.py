@@ -1,0 +1,45 @@
+"""What becomes of parameters in a step of training: what an optimizer builds behind a joint graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+class Updates:
+    """Builds operators on f32 values, and states that are kept from step to step."""
+
+    def __init__(
+        self,
+        builder: Any,
+        state: Callable[[np.ndarray[Any, Any], str, str], Any],
+        keep: Callable[[Any, Any], None],
+    ) -> None:
+        self._builder = builder
+        self._state = state
+        self.keep = keep  # makes a value what a state holds in the next step
+
+    def create(self, op: str, *inputs: Any) -> Any:
+        """The first output of an operator; numbers are constants."""
+        given = [self._builder.constant(np.array(x, np.float32)) if isinstance(x, (int, float)) else x for x in inputs]
+        return self._builder.create(op, given, {}, "update")[0]
+
+    def sum_of_squares(self, value: Any) -> Any:
+        """The sum over all elements, a value of rank 0."""
+        squares = self.create("mul", value, value)
+        axes = {"axes": list(range(len(value.shape)))}
+        return self._builder.create("sum", [squares], axes, "update")[0] if value.shape else squares
+
+    def state(self, initial: np.ndarray[Any, Any], name: str) -> Any:
+        """A state of f32 and what it begins with."""
+        return self._state(initial.astype(np.float32), "f32", name)
+
+    def zeros_like(self, value: Any, name: str) -> Any:
+        """A state of a parameter's shape."""
+        return self.state(np.zeros(value.shape), name)
+
+
+# Has states hold other values, given parameters and their gradients by name.
+Optimizer = Callable[[Updates, Mapping[str, tuple[Any, Any]]], None]

@@ -1,0 +1,242 @@
+"""Steps of training as executables: losses and parameters are those of eager torch, and nothing is lost."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export.experimental import _export_forward_backward
+
+import hetnn
+
+CLASSES = 3
+# Above what rounding leaves of gradients that are zero, such as those of biases before norms.
+EPS = 1e-3
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6)
+        self.second, self.head = nn.Conv2d(6, 6, 3, stride=2), nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.second(torch.relu(self.norm(self.first(x))))
+        return self.head(nn.functional.gelu(x).mean((2, 3)))
+
+
+class Attentive(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(self.embed(x)).mean(1))
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = {
+    "plain": (plain, lambda: torch.randn(4, 5)),
+    "normed": (Normed, lambda: torch.randn(4, 2, 7, 7)),
+    "attentive": (Attentive, lambda: torch.randint(0, 11, (4, 6))),
+}
+OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.05, weight_decay=0.01),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.01),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.05, weight_decay=0.01, eps=EPS),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.05, weight_decay=0.01, eps=EPS),
+}
+
+
+def targets() -> torch.Tensor:
+    return torch.randint(0, CLASSES, (4,))
+
+
+def eager_step(model: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, y: torch.Tensor) -> float:
+    loss = nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return float(loss)
+
+
+def assert_learnt(step: Any, model: nn.Module) -> None:
+    found = step.parameters()
+    wanted = {name: value for name, value in model.state_dict().items() if name in found}
+    assert set(found) >= {name for name, value in model.named_parameters() if value.requires_grad}
+    for name, value in wanted.items():
+        torch.testing.assert_close(torch.from_numpy(found[name]), value, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_is_eager_torchs(name: str, optimizer: str) -> None:
+    torch.manual_seed(0)
+    make, draw = NETWORKS[name]
+    model = make().train()
+    settings = {"optimizer": optimizer, "lr": 0.05, "weight_decay": 0.01, "eps": EPS}
+    step = hetnn.compile_training(model, (draw(), targets()), **settings)
+    moves = OPTIMIZERS[optimizer](model.parameters())
+    for _ in range(4):
+        x, y = draw(), targets()
+        assert step(x, y) == pytest.approx(eager_step(model, moves, x, y), rel=1e-4)
+    assert_learnt(step, model)
+    assert step.steps == 4
+
+
+def test_a_file_goes_on_where_training_stopped(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Normed().train()
+    step = hetnn.compile_training(model, (torch.randn(4, 2, 7, 7), targets()), optimizer="adam", lr=0.02)
+    for _ in range(3):
+        step(torch.randn(4, 2, 7, 7), targets())
+    step.save(tmp_path / "step.hetnn")
+    again = hetnn.load(tmp_path / "step.hetnn")
+    x, y = torch.randn(4, 2, 7, 7), targets()
+    assert float(again(x, y)) == step(x, y)
+    for name, value in step.state_dict().items():
+        assert np.array_equal(value, again.state(name)), name
+
+
+def test_what_was_learnt_is_compiled_for_inference() -> None:
+    torch.manual_seed(0)
+    model = Normed()
+    step = hetnn.compile_training(model, (torch.randn(4, 2, 7, 7),), lr=0.1)
+    before = model.state_dict()["head.weight"].clone()
+    for _ in range(5):
+        step(torch.randn(4, 2, 7, 7), targets())
+    assert torch.equal(model.state_dict()["head.weight"], before)  # the caller's module stays as it is
+    learnt = copy.deepcopy(model).eval()
+    learnt.load_state_dict({name: torch.from_numpy(value) for name, value in step.parameters().items()}, strict=False)
+    x = torch.randn(4, 2, 7, 7)
+    for target in ("cpu", "cpu+relu-only"):
+        torch.testing.assert_close(step.inference(target)(x), learnt(x), rtol=1e-4, atol=1e-5)
+
+
+def test_frozen_parameters_are_constants() -> None:
+    torch.manual_seed(0)
+    model = plain().train()
+    for parameter in model[0].parameters():
+        parameter.requires_grad_(False)
+    step = hetnn.compile_training(model, (torch.randn(4, 5), targets()), lr=0.05, weight_decay=0.01)
+    assert set(step.parameters()) == {"2.weight", "2.bias"}
+    moves = OPTIMIZERS["sgd"]([p for p in model.parameters() if p.requires_grad])
+    for _ in range(3):
+        x, y = torch.randn(4, 5), targets()
+        assert step(x, y) == pytest.approx(eager_step(model, moves, x, y), rel=1e-4)
+    assert_learnt(step, model)
+
+
+def test_gradients_are_clipped_together() -> None:
+    torch.manual_seed(0)
+    model = plain().train()
+    step = hetnn.compile_training(model, (torch.randn(4, 5), targets()), lr=0.5, clip_norm=0.1)
+    for _ in range(3):
+        x, y = torch.randn(4, 5), targets()
+        loss = nn.functional.cross_entropy(model(x), y)
+        model.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        torch.optim.SGD(model.parameters(), lr=0.5).step()
+        assert step(x, y) == pytest.approx(float(loss), rel=1e-4)
+    assert_learnt(step, model)
+
+
+def test_a_loss_that_is_no_number_ends_the_step_and_changes_nothing() -> None:
+    torch.manual_seed(0)
+    step = hetnn.compile_training(Normed(), (torch.randn(4, 2, 7, 7), targets()), optimizer="adam", lr=0.01)
+    step(torch.randn(4, 2, 7, 7), targets())
+    before = step.state_dict()
+    with pytest.raises(hetnn.InvalidModel, match=r"the loss of step 2 is nan; parameters are those of step 1"):
+        step(torch.full((4, 2, 7, 7), float("nan")), targets())
+    for name, value in step.state_dict().items():
+        assert np.array_equal(value, before[name]), name
+    assert np.isfinite(step(torch.randn(4, 2, 7, 7), targets()))
+
+
+def test_the_learning_rate_and_parameters_may_be_set() -> None:
+    torch.manual_seed(0)
+    model = plain().train()
+    step = hetnn.compile_training(model, (torch.randn(4, 5), targets()), lr=0.05)
+    step.learning_rate = 0.2
+    other = plain().train()
+    step.load_parameters(other.state_dict())
+    moves = torch.optim.SGD(other.parameters(), lr=0.2)
+    for _ in range(2):
+        x, y = torch.randn(4, 5), targets()
+        assert step(x, y) == pytest.approx(eager_step(other, moves, x, y), rel=1e-4)
+    assert_learnt(step, other)
+    with pytest.raises(hetnn.InvalidModel, match="lr must be a finite number above 0"):
+        step.learning_rate = float("nan")
+    with pytest.raises(hetnn.InvalidModel, match=r"'3\.weight' is not trained"):
+        step.load_parameters({"3.weight": np.zeros(3)})
+    with pytest.raises(hetnn.InvalidModel, match="missing in the states"):
+        step.load_state_dict({})
+
+
+def test_dropout_draws_anew_each_step() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(50, 50), nn.Dropout(0.5), nn.Linear(50, CLASSES)).train()
+    step = hetnn.compile_training(model, (torch.randn(4, 50), targets()), lr=1e-9)
+    x, y = torch.randn(4, 50), targets()
+    assert len({step(x, y) for _ in range(4)}) == 4
+
+
+def test_other_losses_and_a_joint_graph_of_torch() -> None:
+    torch.manual_seed(0)
+    model, x, y = plain().train(), torch.randn(4, 5), torch.rand(4, CLASSES)
+    for loss, function in (
+        ("mse", nn.functional.mse_loss),
+        ("bce_with_logits", nn.functional.binary_cross_entropy_with_logits),
+        (lambda found, wanted: (found - wanted).abs().mean(), nn.functional.l1_loss),
+    ):
+        assert hetnn.compile_training(model, (x, y), loss=loss)(x, y) == pytest.approx(float(function(model(x), y)))
+
+    class Lossy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return nn.functional.mse_loss(self.inner(x), y)
+
+    joint = _export_forward_backward(torch.export.export(Lossy(), (x, y)))
+    step = hetnn.compile_training(joint, lr=0.1)
+    assert step(x, y) == pytest.approx(float(nn.functional.mse_loss(model(x), y)))
+    assert set(step.parameters()) == {f"inner.{name}" for name, _ in model.named_parameters()}
+    with pytest.raises(hetnn.Unsupported, match="compile_training"):
+        hetnn.compile(joint)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"optimizer": "lion"}, "optimizer must be one of sgd, momentum, adam, adamw"),
+        ({"loss": "hinge"}, "loss must be a function or one of"),
+        ({"lr": 0.0}, "lr must be a finite number above 0"),
+        ({"lr": float("nan")}, "lr must be a finite number above 0"),
+        ({"weight_decay": -1.0}, "weight_decay must be a finite number from 0 on"),
+        ({"betas": (0.9, 1.0)}, r"betas\[1\] must be a number in \[0, 1\)"),
+        ({"clip_norm": -1.0}, "clip_norm must be a finite number above 0"),
+        ({"loss": lambda found, wanted: found}, r"the loss must be one real number; it is torch.float32\[4, 3\]"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, Any], why: str) -> None:
+    with pytest.raises(hetnn.InvalidModel, match=why):
+        hetnn.compile_training(plain(), (torch.randn(4, 5), targets()), **wrong)
+
+
+def test_a_module_without_parameters_to_train_is_refused() -> None:
+    with pytest.raises(hetnn.InvalidModel, match="train"):
+        hetnn.compile_training(nn.Sequential(nn.Flatten()), (torch.randn(4, 3), targets()))

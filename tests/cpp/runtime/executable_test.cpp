@@ -400,7 +400,7 @@ TEST(Session, OwnsItsStates) {
   EXPECT_EQ(count(*executable, a.get()), 1);
   EXPECT_EQ(count(*executable, b.get()), 1);
   EXPECT_EQ(count(*executable, a.get()), 2);
-  executable->reset();
+  executable->own_session().reset();
   EXPECT_EQ(count(*executable, nullptr), 1);
   EXPECT_EQ(count(*executable, a.get()), 3);
   a->reset();

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
         sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -262,6 +262,9 @@ bench-quantized: $(STAMPS)/install $(STAMPS)/int8-peers
 # Labels of networks that onnxruntime quantized, in hetnn, on the simulated NPU and in ONNX Runtime.
 bench-labels: $(STAMPS)/install $(STAMPS)/int8-peers
 	PYTHONPATH=build/int8-peers $(PY) benchmarks/labels.py
+# Steps of training beside eager torch and torch.compile.
+bench-training: $(STAMPS)/install
+	$(PY) benchmarks/training.py
 # A device in another process beside the same here; other people's compilers as devices beside those tools alone.
 bench-devices: $(STAMPS)/install
 	$(PY) benchmarks/devices/remote.py

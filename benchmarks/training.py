@@ -1,0 +1,176 @@
+"""Steps of training: hetnn beside eager torch and torch.compile, on six networks, two threads, batch as written.
+
+    python benchmarks/training.py [--steps 200] [--threads 2] [--rounds 7] [--optimizer adam] [--no-inductor]
+                                  [--json FILE]
+
+First as many steps as --steps on the same data from the same values: the largest difference of a loss from eager's, of
+its own size. Then steps in turns: a step's time is the least of a block of them, a ratio the median over rounds of a
+peer's time over hetnn's; above 1 hetnn is ahead. Ends with 1 where a loss is 1e-4 or more away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from timing import Run, rounds_us
+from torch import nn
+from torch.nn import functional
+
+import hetnn
+
+# Of a block of steps in a round.
+BLOCK_S = 0.15
+NEAR = 1e-4
+LEARNING_RATE = 1e-3
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "sgd": torch.optim.SGD,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+}
+
+
+class Residual(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        layers = [nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)]
+        self.inner = nn.Sequential(*layers, nn.ReLU(), *copy.deepcopy(layers))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x + self.inner(x))
+
+
+class Words(nn.Module):
+    """Two layers of a transformer over embedded words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
+        self.embed, self.layers = nn.Embedding(1000, 128), nn.TransformerEncoder(layer, 2)
+        self.head = nn.Linear(128, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layers(self.embed(x)).mean(1))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(32, 64, batch_first=True), nn.Linear(64, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def lenet() -> nn.Module:
+    first = [nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2)]
+    rest = [nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10)]
+    return nn.Sequential(*first, nn.Flatten(), *rest)
+
+
+def resnet() -> nn.Module:
+    body = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), Residual(16), Residual(16)]
+    return nn.Sequential(*body, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+
+
+# The network, and a batch of inputs; of each there are ten classes.
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] = {
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)),
+        lambda: torch.randn(32, 64),
+    ),
+    "lenet": (lenet, lambda: torch.randn(32, 1, 28, 28)),
+    "resnet": (resnet, lambda: torch.randn(16, 3, 32, 32)),
+    "transformer": (Words, lambda: torch.randint(0, 1000, (8, 32))),
+    "sentence head": (
+        lambda: nn.Sequential(nn.Linear(384, 128), nn.GELU(), nn.Linear(128, 10)),
+        lambda: torch.randn(32, 384),
+    ),
+    "lstm": (Recurrent, lambda: torch.randn(16, 20, 32)),
+}
+
+
+class Trained:
+    """A copy of a network, trained by torch's own optimizer; `call` computes what the network does."""
+
+    def __init__(
+        self, model: nn.Module, optimizer: str, wrap: Callable[[nn.Module], Any] = lambda model: model
+    ) -> None:
+        self._model = copy.deepcopy(model).train()
+        self._call = wrap(self._model)
+        self._optimizer = OPTIMIZERS[optimizer](self._model.parameters(), lr=LEARNING_RATE)
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> float:
+        loss = functional.cross_entropy(self._call(x), y)
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        return float(loss)
+
+
+def measured(name: str, told: argparse.Namespace) -> dict[str, Any]:
+    """A row of the table."""
+    torch.manual_seed(0)
+    make, draw = NETWORKS[name]
+    model = make()
+    batches = [(draw(), torch.randint(0, 10, (len(draw()),))) for _ in range(told.steps)]
+    begin = time.perf_counter()
+    step = hetnn.compile_training(model, batches[0], optimizer=told.optimizer, lr=LEARNING_RATE, threads=told.threads)
+    row: dict[str, Any] = {"network": name, "compile_s": round(time.perf_counter() - begin, 2)}
+    peers: dict[str, Callable[..., float]] = {"hetnn": step, "eager": Trained(model, told.optimizer)}
+    if told.inductor:
+        peers["inductor"] = Trained(model, told.optimizer, torch.compile)
+    row["loss_away"] = max(abs(step(*one) / peers["eager"](*one) - 1) for one in batches)
+    runs: dict[str, Run] = {peer: partial(run, *batches[0]) for peer, run in peers.items()}
+    took = rounds_us(runs, told.rounds, BLOCK_S)
+    row["hetnn_us"] = min(took["hetnn"])
+    for peer in took:
+        if peer != "hetnn":
+            ratios = (theirs / ours for theirs, ours in zip(took[peer], took["hetnn"], strict=True))
+            row[f"x_{peer}"] = statistics.median(ratios)
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", type=int, default=200, help="how many losses are compared")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--optimizer", choices=sorted(OPTIMIZERS), default="adam")
+    parser.add_argument("--only", default=",".join(NETWORKS), help="networks, by commas")
+    parser.add_argument("--no-inductor", dest="inductor", action="store_false", help="leave torch.compile out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
+    told = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(told.threads)
+    rows = []
+    print(f"{'network':14} {'compile s':>9} {'loss away':>10} {'hetnn us':>9} {'x eager':>8} {'x inductor':>10}")
+    for name in told.only.split(","):
+        row = measured(name, told)
+        rows.append(row)
+        inductor = f"{row['x_inductor']:10.2f}" if "x_inductor" in row else ""
+        print(
+            f"{name:14} {row['compile_s']:9.2f} {row['loss_away']:10.1e} {row['hetnn_us']:9.0f} "
+            f"{row['x_eager']:8.2f} {inductor}",
+            flush=True,
+        )
+    for peer in ("eager", "inductor"):
+        if f"x_{peer}" in rows[0]:
+            print(f"geometric mean of {peer}: {statistics.geometric_mean(row[f'x_{peer}'] for row in rows):.2f}")
+    if told.json:
+        told.json.write_text(json.dumps({"threads": told.threads, "rows": rows}, indent=1) + "\n")
+    return int(any(row["loss_away"] >= NEAR for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

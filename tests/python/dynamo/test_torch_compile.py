@@ -137,8 +137,7 @@ def test_inputs_are_written_as_the_model_does() -> None:
     assert all_run_by_hetnn()
 
 
-@pytest.mark.parametrize("mask", ["none", "padding", "pairs", "both"])
-@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize(("mask", "norm_first"), [("none", True), ("padding", False), ("pairs", True), ("both", False)])
 def test_layers_that_torch_fuses_in_inference(mask: str, norm_first: bool) -> None:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=norm_first, activation="gelu").eval()
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2]) if mask in ("padding", "both") else None

@@ -79,8 +79,10 @@ def assert_learnt(step: Any, model: nn.Module) -> None:
         torch.testing.assert_close(torch.from_numpy(found[name]), value, rtol=1e-3, atol=1e-4, msg=name)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "optimizer"),
+    [*(("plain", each) for each in OPTIMIZERS), ("normed", "momentum"), ("normed", "adamw"), ("attentive", "adam")],
+)
 def test_a_step_is_eager_torchs(name: str, optimizer: str) -> None:
     torch.manual_seed(0)
     make, draw = NETWORKS[name]
@@ -120,8 +122,7 @@ def test_what_was_learnt_is_compiled_for_inference() -> None:
     learnt = copy.deepcopy(model).eval()
     learnt.load_state_dict({name: torch.from_numpy(value) for name, value in step.parameters().items()}, strict=False)
     x = torch.randn(4, 2, 7, 7)
-    for target in ("cpu", "cpu+relu-only"):
-        torch.testing.assert_close(step.inference(target)(x), learnt(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(step.inference("cpu+relu-only")(x), learnt(x), rtol=1e-4, atol=1e-5)
 
 
 def test_frozen_parameters_are_constants() -> None:

@@ -144,6 +144,7 @@ def _open_again(
     threads: int,
     limits: tuple[int | None, bool],
     places: Mapping[str, Mapping[str, Any]] | None = None,
+    states: Mapping[str, Any] | None = None,
 ) -> Executable:
     """The executable of a pickle. What keeps no states, is not bounded and runs here is opened once in a process."""
     with _opening:
@@ -156,6 +157,7 @@ def _open_again(
                 if len(_opened) >= _MOST_OPENED:
                     del _opened[next(iter(_opened))]
                 _opened[header_hash, threads] = opened._engine
+            opened.load_state_dict(states or {})
             return opened
     out = Executable(engine)
     file = _File.of(path)
@@ -485,9 +487,9 @@ class Executable:
         return self.on_batches().predict
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._file is not None and not self.states and self._file.is_there():
-            places = self._places or None
-            return (_open_again, (self._file.path, self._file.header_hash, self.threads, self._limits, places))
+        if self._file is not None and self._file.is_there():
+            held = (self._limits, self._places or None, self.state_dict() or None)
+            return (_open_again, (self._file.path, self._file.header_hash, self.threads, *held))
         return (Executable.from_image, (self._engine.image(), self.threads))
 
     def __repr__(self) -> str:

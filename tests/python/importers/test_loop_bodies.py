@@ -347,7 +347,8 @@ def test_a_store_shows_what_loops_repeat(tmp_path: Path, capsys: pytest.CaptureF
     assert list(body) == ["of", "nodes", "subgraphs"]
     assert body["of"] == reported["node"]
     assert body["of"] in [node["node"] for node in shown["nodes"]]
-    assert [list(node) for node in body["nodes"]] == [["node", "op", "depth", "depends_on"]] * len(body["nodes"])
+    told = ["node", "op", "depth", "supports", "depends_on"]
+    assert [list(node) for node in body["nodes"]] == [told] * len(body["nodes"])
     assert [node["node"] for node in body["nodes"]] == [row["node"] for row in reported["report"]["graph"]]
     keys = ["index", "device", "supports", "nodes", "depends_on", "deployed_on"]
     assert [list(row) for row in body["subgraphs"]] == [keys] * len(body["subgraphs"])

@@ -249,7 +249,7 @@ def test_an_npu_says_that_it_has_no_blocks() -> None:
     told = {"K": 64, "N": 64, "bits": 4, "block_size": 32}
     node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **told)
     report = hetnn.plan(model_of([node], {"w": codes, "s": steps}, (1, 64), (1, 64)), "cpu+relu-rows")
-    reasons = str(report.why("y"))
+    reasons = str(dict(report.why("y")))
     assert "weights of 4 bits in blocks of 32" in reasons
     assert "one scale for each filter" in reasons
 
@@ -260,4 +260,4 @@ def test_an_npu_says_so_of_integers_in_blocks_too() -> None:
     nodes.append(helper.make_node("DequantizeLinear", ["q", "scales"], ["y"], **attrs))
     plan = hetnn.plan(model_of(nodes, {"scales": arrays["scales"]}, (5, 7, 6), (5, 7, 6)), "cpu+relu-rows")
     for name in ("q", "y"):
-        assert "blocks of 4 along axis 1" in str(plan.why(name))
+        assert "blocks of 4 along axis 1" in str(dict(plan.why(name)))

@@ -32,6 +32,7 @@ def test_numbers_repeat_with_the_seed_and_go_on_from_run_to_run(tmp_path: Path) 
     exe.reset()
     np.testing.assert_array_equal(exe(), first)
     np.testing.assert_array_equal(exe.session()(), first)
+    exe.reset()
     exe.save(tmp_path / "r.hetnn")
     np.testing.assert_array_equal(hetnn.load(tmp_path / "r.hetnn")(), first)
     other = compiled(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hetnn
-from hetnn.importers.torch import graph as torch_graph
+from hetnn.importers.torch import decompositions
 
 
 class InPlace(nn.Module):
@@ -109,8 +109,8 @@ class Squares(nn.Module):
 def decomposed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """One entry for every program that torch decomposes as a whole."""
     seen: list[Any] = []
-    whole = torch_graph._run_decompositions
-    monkeypatch.setattr(torch_graph, "_run_decompositions", lambda *given: seen.append(given[0]) or whole(*given))
+    whole = decompositions._run_decompositions
+    monkeypatch.setattr(decompositions, "_run_decompositions", lambda *given: seen.append(given[0]) or whole(*given))
     return seen
 
 

@@ -53,7 +53,8 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_build(wheel: Path) -> No
     strangers = [n for n in names if not n.startswith(("hetnn/", "hetnn.libs/", "hetnn-"))]
     assert strangers == []
     built = [n for n in names if n.endswith((".cpp", ".h", ".a", ".cmake")) and not n.startswith("hetnn/lib/")]
-    assert built == ["hetnn/include/hetnn/hetnn.h", "hetnn/include/hetnn/store.h"]
+    headers = ["backend.h", "hetnn.h", "store.h"]
+    assert built == ["hetnn/backends/ethos_u/sources/hetnn_ethos.h", *(f"hetnn/include/hetnn/{h}" for h in headers)]
     assert {"hetnn/lib/libhetnn_runtime.so.1", "hetnn/lib/cmake/hetnn/hetnn-config.cmake"} <= set(names)
 
 

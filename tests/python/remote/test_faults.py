@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import hetnn
-from faults import ROUNDS
+from faults import ROUNDS, paused
 from hetnn.errors import Unavailable
 
 pytestmark = pytest.mark.fault
@@ -79,14 +79,6 @@ def run(exe: hetnn.Executable, k: int, expected: list[np.ndarray]) -> bool:
 def runs_again(exe: hetnn.Executable, k: int, expected: list[np.ndarray]) -> None:
     """A machine under load may miss a deadline of half a second; a device that is back is taken up."""
     assert any(run(exe, k, expected) for _ in range(40))
-
-
-def paused(process: subprocess.Popen[str]) -> None:
-    """Stops it, and returns when every thread has: the signal takes its time."""
-    process.send_signal(signal.SIGSTOP)
-    states = Path(f"/proc/{process.pid}/task")
-    while any((task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in states.iterdir()):
-        time.sleep(0.001)
 
 
 def open_files(process: int | str = "self") -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import pickle
 import random
 import signal
@@ -25,12 +24,12 @@ import torch
 from torch import nn
 
 import hetnn
+from faults import ROUNDS, paused
 from hetnn.errors import Error, InvalidModel, Unavailable
 from hetnn.remote.server import DeviceServer
 from hetnn.remote.wire import Wire, proof
 from hetnn.target import resolve_target
 
-ROUNDS = int(os.environ.get("HETNN_FAULT_ROUNDS", "4"))
 TOKEN = "a token that both sides know"
 
 
@@ -353,7 +352,7 @@ def test_the_command_in_a_process_of_its_own(saved: Any, token_file: Path) -> No
     process, port = started(token_file)
     exe = loaded(path, port, token_file, timeout_s=2)
     assert torch.equal(exe(x), expected)
-    process.send_signal(signal.SIGSTOP)  # frozen
+    paused(process)
     with pytest.raises(Unavailable, match="deadline"):
         exe(x)
     process.send_signal(signal.SIGCONT)

@@ -21,6 +21,7 @@ class Weights:
     def __init__(self, compile: Callable[[Mapping[int, torch.Tensor]], Run], held: Mapping[int, torch.Tensor]) -> None:
         self._compile = compile
         self._places = [k for k, tensor in held.items() if not tensor.is_inference()]
+        self._held = frozenset(self._places)
         self._pack([held[k] for k in self._places])
         self._loose: Run | None = None
         self._at_rest = 0
@@ -39,8 +40,7 @@ class Weights:
                     self._loose = self._compile({})
                 return self._loose(args)
             self._pack(weights)
-        taken = set(self._places)
-        return self._packed([value for k, value in enumerate(args) if k not in taken])
+        return self._packed([value for k, value in enumerate(args) if k not in self._held])
 
     def _pack(self, weights: Sequence[torch.Tensor]) -> None:
         self._packed = self._compile(dict(zip(self._places, weights, strict=True)))

@@ -12,6 +12,7 @@ from hetnn.errors import Error, Unsupported
 from hetnn.inside.compare import Comparison, compare_values, compare_with
 from hetnn.inside.references import Reference, reference_of
 from hetnn.inside.replay import Part, write_part
+from hetnn.inside.values import scales_of
 from hetnn.report.text import count
 
 if TYPE_CHECKING:
@@ -163,11 +164,6 @@ def codes(array: Array, type: Mapping[str, Any]) -> Array:
     if quant is None:
         plain: Array = np.asarray(array, numpy_type(type["dtype"]))
         return plain
-    scales = np.asarray(quant["scales"], np.float64)
-    zeros = np.broadcast_to(np.asarray(quant["zero_points"], np.float64), scales.shape)
-    if scales.size > 1:
-        shape = [1] * array.ndim
-        shape[quant["axis"]] = -1
-        scales, zeros = scales.reshape(shape), zeros.reshape(shape)
+    scales, zeros = scales_of(quant, array.ndim, np.float64)
     integers: Array = np.asarray(np.rint(array / scales) + zeros, numpy_type(type["dtype"]))
     return integers

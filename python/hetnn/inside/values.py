@@ -7,7 +7,7 @@ model is compiled once more, with that value as an output, for the same devices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -146,10 +146,16 @@ def real(array: Array, quant: dict[str, Any] | None) -> Array:
     """The numbers that integers of a quantized type stand for; the array itself where they are numbers already."""
     if quant is None:
         return array
-    scales = np.asarray(quant["scales"], np.float32)
-    zeros = np.broadcast_to(np.asarray(quant["zero_points"], np.float32), scales.shape)
+    scales, zeros = scales_of(quant, array.ndim, np.float32)
+    return (array.astype(np.float32) - zeros) * scales
+
+
+def scales_of(quant: Mapping[str, Any], rank: int, dtype: type[np.floating[Any]]) -> tuple[Array, Array]:
+    """Scales and zero points of a quantized type in that type of reals, as they broadcast against values of a rank."""
+    scales = np.asarray(quant["scales"], dtype)
+    zeros = np.broadcast_to(np.asarray(quant["zero_points"], dtype), scales.shape)
     if scales.size > 1:
-        shape = [1] * array.ndim
+        shape = [1] * rank
         shape[quant["axis"]] = -1
         scales, zeros = scales.reshape(shape), zeros.reshape(shape)
-    return (array.astype(np.float32) - zeros) * scales
+    return scales, zeros

@@ -93,6 +93,27 @@ const Cases& conversion_cases() {
   %y = quantize(%p) {to = i16, q_scale = [0.1]} : i16{0.1}[2,4]
 })",
            "sub", 0, Values::random},
+          {"slopes_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %w = constant() {value = i8[2,2,1,1] {1, -2, 3, 4}, q_scale = [0.02,0.01]} : i8{0.02,0.01}[2,2,1,1]
+  %b = constant() {value = i32[2] {70, -900}, q_scale = [0.002,0.001]} : i32{0.002,0.001}[2]
+  %a = constant() {value = f32[2] {0.25, 3}} : f32[2]
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %v = dequantize(%w) : f32[2,2,1,1]
+  %r = dequantize(%b) : f32[2]
+  %c = conv2d(%d, %v, %r) : f32[1,2,3,3]
+  %p = prelu(%c, %a) : f32[1,2,3,3]
+  %y = quantize(%p) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,3,3]
+})",
+           "conv2d conv2d add", 0, Values::random},
+          {"slopes_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,5,2]) -> (%y) {
+  %w = constant() {value = i8[2,2] {100, -25, 13, 64}, q_scale = [0.02]} : i8{0.02}[2,2]
+  %d = dequantize(%x) : f32[2,5,2]
+  %v = dequantize(%w) : f32[2,2]
+  %c = linear(%d, %v) : f32[2,5,2]
+  %p = leaky_relu(%c) {negative_slope = 0.1} : f32[2,5,2]
+  %y = quantize(%p) {q_scale = [0.08], q_zero = -70} : i8{0.08:-70}[2,5,2]
+})",
+           "linear linear add", 0, Values::random},
           {"movement_before_dequantize", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
   %d = dequantize(%x) : f32[2,4]
   %y = permute(%d) {perm = [1,0]} : f32[4,2]
@@ -272,6 +293,36 @@ const Cases& conversion_cases() {
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"slopes_of_integers",
+           "nothing else reads y, of prelu or leaky_relu with positive slopes, nor f's result, a convolution or linear "
+           "layer with constant weights, with a slope or one a filter",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,5,2]) -> (%y) {
+  %w = constant() {value = i8[2,2] {100, -25, 13, 64}, q_scale = [0.02]} : i8{0.02}[2,2]
+  %d = dequantize(%x) : f32[2,5,2]
+  %v = dequantize(%w) : f32[2,2]
+  %c = linear(%d, %v) : f32[2,5,2]
+  %p = leaky_relu(%c) {negative_slope = -0.1} : f32[2,5,2]
+  %y = quantize(%p) {q_scale = [0.08]} : i8{0.08}[2,5,2]
+})"},
+          {"slopes_of_integers",
+           "nothing else reads y, of prelu or leaky_relu with positive slopes, nor f's result, a convolution or linear "
+           "layer with constant weights, with a slope or one a filter",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,5,2], %w: i8{0.02}[2,2]) -> (%y) {
+  %d = dequantize(%x) : f32[2,5,2]
+  %v = dequantize(%w) : f32[2,2]
+  %c = linear(%d, %v) : f32[2,5,2]
+  %p = leaky_relu(%c) {negative_slope = 0.1} : f32[2,5,2]
+  %y = quantize(%p) {q_scale = [0.08]} : i8{0.08}[2,5,2]
+})"},
+          {"slopes_of_integers", "the result is i8, and f can be a layer of integers",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,5,2]) -> (%y) {
+  %w = constant() {value = i8[2,2] {100, -25, 13, 64}, q_scale = [0.02]} : i8{0.02}[2,2]
+  %d = dequantize(%x) : f32[2,5,2]
+  %v = dequantize(%w) : f32[2,2]
+  %c = linear(%d, %v) : f32[2,5,2]
+  %p = leaky_relu(%c) {negative_slope = 0.1} : f32[2,5,2]
+  %y = quantize(%p) {to = u8, q_scale = [0.08]} : u8{0.08}[2,5,2]
 })"},
           {"movement_before_dequantize",
            "x has one scale, or is a constant that a reshape leaves its first axis, that of its scales",

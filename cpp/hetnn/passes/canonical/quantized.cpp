@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hetnn/passes/canonical/integers_of.h"
+#include "hetnn/passes/canonical/layers_of_integers.h"
 #include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/canonical/steps_apart.h"
 #include "hetnn/passes/integer_layers.h"
@@ -23,76 +24,10 @@ ir::Node* layer_of(const Match& m) {
   return layer && layer->outputs().size() == 1 && y.uses().size() == 1 ? layer : nullptr;
 }
 
-// The largest integers of a bias leave room for the sums.
-constexpr double kMostBias = 1 << 30;
-
-// A bias as integers at the scale of the sums, one scale for each filter; null where it has none.
-ir::Value* bias_of(const ir::Node& layer, Build& build) {
-  if (ir::Value* integers = integers_of(layer.input(2))) return integers->dtype() == DType::i32 ? integers : nullptr;
-  const Tensor* reals = layer.constant_input(2);
-  if (!reals || reals->dtype() != DType::f32) return nullptr;
-  const ops::Quant &x = *quant_of(*integers_of(layer.input(0))), &w = *quant_of(*integers_of(layer.input(1)));
-  ops::Quant quant;
-  for (double scale : w.scales) quant.scales.push_back(scale * x.scale());
-  const auto from = reals->values<float>();
-  std::vector<int32_t> to(from.size());
-  for (size_t k = 0; k < to.size(); ++k) {
-    const double steps = std::nearbyint(from[k] / quant.scale(k));
-    if (!(std::abs(steps) <= kMostBias)) return nullptr;
-    to[k] = static_cast<int32_t>(steps);
-  }
-  return build.constant(Tensor::of<int32_t>(reals->shape(), to), quant);
-}
-
-// One number of f32, as which an elementwise node has an operand.
-std::optional<float> number_of(const ir::Node& node, size_t input) {
-  const Tensor* constant = node.constant_input(input);
-  const bool counts = node.op().has(ops::Trait::elementwise) && constant && constant->dtype() == DType::f32;
-  if (!counts || constant->elems() != 1 || !std::isfinite(constant->values<float>()[0])) return std::nullopt;
-  return constant->values<float>()[0];
-}
-
-// An integer that stands for exactly that number.
-ir::Value* as_integer(float number, const ir::Value& value, DType dtype, Build& build) {
-  const float step = number > 0 ? 1.0F : number < 0 ? -1.0F : 0.0F;
-  const std::vector<int64_t> shape(static_cast<size_t>(value.rank()), 1);
-  const ops::Quant quant{{step == 0 ? 1.0 : std::abs(double{number})}};
-  if (dtype == DType::i16)
-    return build.constant(Tensor::of<int16_t>(shape, std::vector{static_cast<int16_t>(step)}), quant);
-  return build.constant(Tensor::of<int8_t>(shape, std::vector{static_cast<int8_t>(step)}), quant);
-}
-
-// Layers, and elementwise nodes with one operand that is no number.
-bool computes_integers(const ir::Node& node) {
-  if (computes(node)) return true;
-  size_t values = 0;
-  for (size_t k = 0; k < node.inputs().size(); ++k) values += node.input(k) && !number_of(node, k);
-  return node.op().has(ops::Trait::elementwise) && !node.op().has(ops::Trait::conversion) && values == 1;
-}
-
+// A layer that can be one of integers, and what it writes is quantized.
 bool is_between_conversions(const Match& m) {
   const ir::Node* layer = layer_of(m);
-  if (!layer || !computes_integers(*layer)) return false;
-  const size_t operands = operands_of(*layer);
-  const DType result = m.root()->output()->dtype();
-  // Weights of i16 activations are i8.
-  const auto fits = [&](const ir::Value& integers) {
-    const bool is_weight = integers.producer() && integers.producer()->is_constant();
-    return (result == DType::i8 || result == DType::i16) &&
-           (integers.dtype() == result || (is_weight && integers.dtype() == DType::i8));
-  };
-  bool reads_result_type = false;
-  for (size_t k = 0; k < operands; ++k) {
-    if (!layer->input(k) || number_of(*layer, k)) continue;
-    const ir::Value* integers = integers_of(layer->input(k));
-    if (!integers || !fits(*integers)) return false;
-    reads_result_type = reads_result_type || integers->dtype() == result;
-  }
-  for (size_t k = operands; !has_bias(*layer) && k < layer->inputs().size(); ++k) {
-    const ir::Value* source = integers_of(layer->input(k)) ? integers_of(layer->input(k)) : layer->input(k);
-    if (source && !(source->producer() && source->producer()->is_constant())) return false;
-  }
-  return reads_result_type;
+  return layer && reads_integers(*layer, m.root()->output()->dtype());
 }
 
 Rule layer() {
@@ -108,21 +43,8 @@ Rule layer() {
           .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             const ir::Node& layer = *layer_of(m);
-            std::vector<ir::Value*> inputs;
-            for (size_t k = 0; k < layer.inputs().size(); ++k) {
-              ir::Value* input = layer.input(k);
-              if (const std::optional<float> number = number_of(layer, k))
-                inputs.push_back(as_integer(*number, *input, m.root()->output()->dtype(), build));
-              else
-                inputs.push_back(input && k < operands_of(layer) ? integers_of(input) : input);
-            }
-            if (has_bias(layer)) {
-              inputs[2] = bias_of(layer, build);
-              if (!inputs[2]) return nullptr;
-            }
-            ops::Attrs attrs = layer.attrs();
-            for (auto& [name, value] : ops::quant_attrs(result_of(m))) attrs.insert_or_assign(name, value);
-            return build.op(layer.op().name, std::move(inputs), std::move(attrs));
+            std::vector<ir::Value*> inputs = integer_inputs(layer, m.root()->output()->dtype(), build);
+            return inputs.empty() ? nullptr : on_integers(layer, std::move(inputs), result_of(m), build);
           },
           .quantized = true,
           .steps_apart =
@@ -540,12 +462,12 @@ Rule transposed_layer() {
 }  // namespace
 
 const RuleSet& quantized() {
-  static const RuleSet set = {
-      "quantized",
-      "Conversions around layers become the types of their values.",
-      {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(), linear_from_product(),
-       linear_with_bias(), never_nan(), there_and_back(), moved_first(), bounded(), moved(), mean(),
-       bilinear_of_integers(), layer(), function_before_movement(), composed(), transposed_layer()}};
+  static const RuleSet set = {"quantized",
+                              "Conversions around layers become the types of their values.",
+                              {toggled_twice(), bits_twice(), bits_as_they_are(), written_out(), linear_from_turned(),
+                               linear_from_product(), linear_with_bias(), never_nan(), there_and_back(), moved_first(),
+                               bounded(), moved(), mean(), bilinear_of_integers(), layer(), slopes_of_integers(),
+                               function_before_movement(), composed(), transposed_layer()}};
   return set;
 }
 

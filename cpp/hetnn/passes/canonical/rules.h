@@ -12,6 +12,8 @@ namespace hetnn::passes::canonical {
 const RuleSet& quantized();
 /// Images that grow; part of the above.
 Rule bilinear_of_integers();
+/// Layers with slopes behind them; part of the above.
+Rule slopes_of_integers();
 /// Weights in blocks with a scale each are multiplied by as they are kept.
 const RuleSet& blocks();
 /// x·1, x−0, double activations, bounds that say nothing.

@@ -103,6 +103,19 @@ def test_weights_that_change_count_at_once() -> None:
         torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_weights_written_past_their_counters_count(dtype: torch.dtype) -> None:
+    model, x = convolutional().eval().to(dtype), torch.randn(2, 3, 12, 12, dtype=dtype)
+    run = compiled(model)
+    near = {"rtol": 1e-4, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 0.05, "atol": 0.05}
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            for _ in range(6):
+                torch.testing.assert_close(run(x), model(x), **near, msg=name)
+            tensor.data.mul_(0.5).add_(0.25)
+            torch.testing.assert_close(run(x), model(x), **near, msg=name)
+
+
 def test_weights_of_inference_mode_have_no_versions() -> None:
     with torch.inference_mode():
         model, x = convolutional().eval(), torch.randn(2, 3, 12, 12)

@@ -10,14 +10,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.cmake' -o -name CMakeLists.txt \))
-PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed)
+PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed -o -path '*/page/*')
 CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
-        sweep-architectures docs stubs wheel notebooks stories new-op new-pass clean
+        sweep-architectures docs stubs wheel notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -85,6 +85,10 @@ test-long: $(STAMPS)/install
 # How many files it takes to add an operator, a device, a pass, a rule; on a copy of the tree under build/stories.
 stories: $(STAMPS)/requirements
 	$(PY) tools/stories.py
+
+# What the page looks like, for docs: pictures that its tests take.
+pictures: $(STAMPS)/install
+	HETNN_PICTURES=docs/pictures $(PY) -m pytest -q -m "" tests/python/page/test_pictures.py
 
 notebooks: $(STAMPS)/install
 	$(PY) -m pytest -q tests/python/notebooks

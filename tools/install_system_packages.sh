@@ -3,6 +3,8 @@
 set -eu
 packages="g++ git make ccache python3-dev python3-venv libeigen3-dev nlohmann-json3-dev libhwy-dev libsqlite3-dev libssl-dev \
 libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 clang-tidy-14 libomp-14-dev $*"
+# A browser for the tests of the report's page; Ubuntu has none as a package.
+if grep -q '^ID=debian' /etc/os-release 2>/dev/null; then packages="$packages chromium-headless-shell"; fi
 
 command -v dpkg-query >/dev/null || { echo "not Debian or Ubuntu: expecting the packages of README.md to be there"; exit 0; }
 missing=""

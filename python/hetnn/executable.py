@@ -393,6 +393,21 @@ class Executable:
 
         return of_executable(self, format)
 
+    def page(self, path: str | os.PathLike[str], *inputs: Any, comparison: Comparison | None = None) -> None:
+        """Writes one HTML file that needs no network: time line, reasons, graph by module with search, tables.
+
+        With inputs it runs once, and times are those of the run; `comparison` (of `compare`) gives the graph's colours
+        of noise. Where the model was compiled in this process, it says what an accelerator would gain by each operator
+        that it lacks. Unsupported without netron (hetnn[report]), which brings the layout.
+        """
+        from hetnn.inside.page import page_report
+        from hetnn.report.page import as_html
+
+        title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+        text = as_html(page_report(self, inputs, comparison), title)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
     @property
     def target(self) -> dict[str, Any]:
         """The target it was compiled for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -66,6 +67,17 @@ class Plan:
         if format == "json":
             return self._plan.to_json()
         return render({**json.loads(self._plan.to_json()), "passes": self._plan.passes}, format)
+
+    def page(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan as one HTML file that needs no network, with what each accelerator would gain by operators
+        that it lacks. Unsupported without netron (hetnn[report]).
+        """
+        from hetnn.report.page import as_html
+
+        report = {**self.report("dict"), "what_if": list(self.what_if())}
+        text = as_html(report, os.path.splitext(os.path.basename(os.fspath(path)))[0])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def to_json(self) -> str:
         """The plan as one JSON document (docs/report-schema.json): the same model and options give the same text."""

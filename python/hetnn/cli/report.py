@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hetnn.cli.answer import Answer, BadUse
+from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
+from hetnn.inside.page import page_report
 from hetnn.report.page import as_html
 from hetnn.report.picture import as_svg
 from hetnn.report.text import as_text
@@ -21,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model or .hetnn file, the file to write, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     parser.add_argument("-o", "--output", metavar="FILE", help=f"write {', '.join(_FORMATS)} instead of printing")
+    parser.add_argument("--run", action="store_true", help="run once: the page shows what each device took")
+    add_input_arguments(parser)
     add_compile_arguments(parser)
 
 
@@ -28,12 +32,17 @@ def run(args: argparse.Namespace) -> Answer:
     """The report (docs/report-schema.json).
 
     With `--output` it is written too, as a page, a picture, JSON or text by the file's ending, and `output` names it.
+    With `--run` the page's times, and `measured_us` of the nodes, are those of a run.
     """
     suffix = "" if args.output is None else Path(args.output).suffix
     if args.output is not None and suffix not in _FORMATS:
         raise BadUse(f"--output ends in one of {', '.join(_FORMATS)}; got '{args.output}'")
     with Progress("report", args.quiet) as progress:
-        report: dict[str, Any] = load_or_compile(args, progress).report(format="dict")
+        executable = load_or_compile(args, progress)
+        inputs = inputs_of(executable, args, "report") if args.run else []
+        progress("report")
+        paged = suffix == ".html" or args.run
+        report: dict[str, Any] = page_report(executable, inputs, None) if paged else executable.report(format="dict")
     if args.output is None:
         return Answer(report, as_text(report))
     written = {

@@ -16,6 +16,7 @@ from hetnn.inside.names import Names
 if TYPE_CHECKING:
     from hetnn.executable import Executable
     from hetnn.importers import Imported
+    from hetnn.planning import Plan
 
 
 @dataclass
@@ -35,6 +36,13 @@ class Source:
     def names(self) -> Names:
         """By which its values can be asked for."""
         return Names([_named(row) for row in self.graph.nodes()])
+
+    def plan(self) -> Plan:
+        """The plan of the model as it was compiled."""
+        from hetnn.api import plan
+
+        options = {key: value for key, value in self.options.items() if key not in ("schedule", "progress")}
+        return plan(self.imported().graph, self.target, **options)
 
     def compiled_with(self, values: Sequence[str], report: Mapping[str, Any]) -> Executable:
         """The model compiled as it was, but that it returns these values too, so that no kernel or layer computes past

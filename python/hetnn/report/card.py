@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hetnn.report.picture import as_svg
+from hetnn.report.picture import schedule_svg
 from hetnn.report.rows import cell, table_html
 from hetnn.report.text import as_text, costs
 
@@ -17,7 +17,7 @@ def card(report: Mapping[str, Any], head: str, passes: Sequence[Mapping[str, Any
     """An HTML fragment of a report; `head` is a line above it. Needs no other package and no network."""
     parts = [f"<div><code>{html.escape(head)}</code></div>", _devices(report)]
     parts += [f"<div>{html.escape(costs(report))}</div>", _reasons(report)]
-    parts.append(_folded("picture", f"<div style='overflow:auto;max-height:40em'>{as_svg(report)}</div>"))
+    parts.append(f"<div style='overflow-x:auto'>{schedule_svg(report)}</div>")
     parts.append(_folded("report", f"<pre>{html.escape(as_text(report))}</pre>"))
     if passes:
         spent = sorted(passes, key=lambda row: -row["ms"])

@@ -1,118 +1,52 @@
-"""The report of a compiled model as one HTML page that needs no network, from the template page.html."""
+"""The report of an executable or a plan as one HTML page that needs no network, from the files of the folder page."""
 
 from __future__ import annotations
 
+import html
+import json
+import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hetnn.errors import Unsupported
-from hetnn.report.picture import as_svg
+from hetnn.report.layout import library
+from hetnn.report.text import as_text
 
-
-@dataclass(frozen=True)
-class _Table:
-    title: str
-    header: list[str]
-    rows: list[list[Any]]  # whole numbers are counted, others have two digits, None is left empty
-    nothing: str  # said where there are no rows
-
-
-def _reasons(row: Mapping[str, Any]) -> str:
-    return "; ".join(f"{reason['text']} ({reason['label']})" for reason in row["reasons"])
-
-
-def _tables(report: Mapping[str, Any]) -> list[_Table]:
-    bounds = report["lower_bound_subgraphs"]
-    return [
-        _Table(
-            "Devices",
-            ["device", "nodes", "multiply-accumulates", "subgraphs", "fewest possible"],
-            [
-                [
-                    device,
-                    nodes,
-                    report["macs_on"].get(device, 0),
-                    sum(part["device"] == device for part in report["subgraphs"]),
-                    bounds.get(device, "–"),
-                ]
-                for device, nodes in report["nodes_on"].items()
-            ],
-            "There is no node.",
-        ),
-        _Table(
-            "Subgraphs, in order",
-            ["device", "nodes", "predicted us", "which"],
-            [
-                [part["device"], len(part["nodes"]), float(part["predicted_us"]), ", ".join(part["nodes"])]
-                for part in report["subgraphs"]
-            ],
-            "There is no subgraph.",
-        ),
-        _Table(
-            "What crosses between devices",
-            ["value", "from", "to", "bytes"],
-            [[row["value"], row["from"], row["to"], int(row["bytes"])] for row in report["crossings"]],
-            "Nothing crosses.",
-        ),
-        _Table(
-            "Rewritten",
-            ["node", "rule", "form", "bytes avoided", "launches avoided", "us before", "us after"],
-            [
-                [
-                    row["node"],
-                    row["rule"],
-                    row["form"],
-                    int(row["bytes_avoided"]),
-                    row["launches_avoided"],
-                    float(row["predicted_us_before"]),
-                    float(row["predicted_us_after"]),
-                ]
-                for row in report["rewrites"]
-            ],
-            "No layer was rewritten.",
-        ),
-        _Table(
-            "Fused",
-            ["into", "nodes", "bytes before", "bytes after", "us before", "us after"],
-            [
-                [
-                    row["into"],
-                    ", ".join(row["nodes"]),
-                    int(row["bytes_before"]),
-                    int(row["bytes_after"]),
-                    row.get("predicted_us_before"),
-                    row.get("predicted_us_after"),
-                ]
-                for row in report["fusions"]
-            ],
-            "No nodes were fused.",
-        ),
-        _Table(
-            "Not on the accelerator, and why",
-            ["node", "operator", "on", "reasons", "source"],
-            [[row["node"], row["op"], row["device"], _reasons(row), row["loc"]] for row in report["not_on_preferred"]],
-            "Every node is on the accelerator.",
-        ),
-    ]
+_FOLDER = Path(__file__).parent / "page"
+# One script, in the order in which the files need each other.
+_SCRIPTS = ("elements", "model", "timeline", "tables", "graph", "main")
 
 
 def as_html(report: Mapping[str, Any], title: str = "hetnn report") -> str:
-    """One page from a report (`Executable.report(format="dict")`), the picture of its plan included."""
-    try:
-        import jinja2
-        import markupsafe
-    except ImportError as error:
-        raise Unsupported("a report as HTML needs jinja2; install it with `pip install 'hetnn[report]'`.") from error
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        finalize=lambda value: "" if value is None else value,
-        trim_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    picture = markupsafe.Markup(as_svg(report))
-    return environment.get_template("page.html").render(
-        report=report, title=title, picture=picture, tables=_tables(report)
-    )
+    """One page from a report (`Executable.report(format="dict")`): time line, reasons, graph by module, tables.
+
+    Beside the report's own keys it shows `timeline` (rows of `device, node, start_us, us, stall_us`) in place of the
+    planned schedule, `what_if` (rows of `Plan.what_if`), and of a node `noise_db`. Unsupported without netron.
+    """
+    parts = {
+        "title": html.escape(title),
+        "style": _read("page.css"),
+        "text": html.escape(as_text(report)),
+        "data": _as_json(report),
+        "script": "\n".join([library(), *(_read(f"{name}.js") for name in _SCRIPTS)]),
+    }
+    return re.sub(r"\{(title|style|text|data|script)\}", lambda match: parts[match[1]], _read("page.html"))
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _as_json(report: Mapping[str, Any]) -> str:
+    """As it may stand in an element of a page: nothing in it ends the element or begins a comment."""
+    return json.dumps(_finite(report), separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _finite(value: Any) -> Any:
+    """Numbers that JSON has not are none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, (list, tuple)) else value

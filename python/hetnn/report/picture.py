@@ -1,16 +1,15 @@
-"""The picture of a plan as SVG: its graph, one box a node, coloured by device, and below it the schedule.
-
-Rows go by the longest way from an input. An edge that skips rows has a place of its own in each of them, so it passes
-beside the boxes and never behind one. Edges that cross between devices stand out.
+"""The picture of a plan as SVG: its graph, one box a node, coloured by device, and below it the schedule. Edges that
+cross between devices stand out.
 """
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
+
+from hetnn.report.layout import Layout, lay_out
 
 # (fill, line) of each device in the order of the plan: general processor first.
 PALETTE = [
@@ -23,13 +22,10 @@ PALETTE = [
 CROSSING = {"stroke": "#c0392b", "stroke-width": "2.2"}
 PLAIN = {"stroke": "#889", "stroke-width": "1.1"}
 # Larger graphs are drawn as their schedule only, and of that the first boxes and lines.
-MOST_NODES = 600
+MOST_NODES = 3000
 MOST_LINES = 3000
 
 _BOX_HEIGHT = 26
-_ROW_HEIGHT = 50
-_GAP = 18
-_EDGE_WIDTH = 4.0
 _CHARACTER = 6.6  # width of one at this font size
 _MARGIN = 20
 _TOP = 64
@@ -57,25 +53,13 @@ class PictureSubgraph:
     finish_us: float
 
 
-@dataclass
-class _Place:
-    """What has a place in a row: a node, or an edge that passes."""
+@dataclass(frozen=True)
+class _Drawn:
+    """A graph that has its places; whether each edge crosses between devices."""
 
-    row: int
-    width: float
-    x: float = 0.0  # of its centre
-    above: list[_Place] = field(default_factory=list)
-    below: list[_Place] = field(default_factory=list)
-
-    @property
-    def y(self) -> float:
-        return float(_TOP + self.row * _ROW_HEIGHT)
-
-
-@dataclass
-class _Layout:
-    places: dict[str, _Place]
-    edges: list[tuple[list[_Place], bool]]  # where each passes from its producer to its reader; whether it crosses
+    layout: Layout
+    widths: list[float]
+    crosses: list[bool]
     width: float
     height: float
 
@@ -84,77 +68,17 @@ def _label(node: PictureNode) -> str:
     return node.name if node.op in ("", node.name) else f"{node.op} {node.name}"
 
 
-def _lay_out(nodes: Sequence[PictureNode]) -> _Layout:
-    places: dict[str, _Place] = {}
-    rows: list[list[_Place]] = []
-    edges: list[tuple[list[_Place], bool]] = []
-    device_of = {node.name: node.device for node in nodes}
-    passing: dict[tuple[str, bool, int], _Place] = {}  # edges of one value go together
-
-    def add(row: int, width: float) -> _Place:
-        while len(rows) <= row:
-            rows.append([])
-        rows[row].append(_Place(row, width))
-        return rows[row][-1]
-
-    for node in nodes:  # in topological order
-        inputs = [name for name in dict.fromkeys(node.inputs) if name in places]
-        row = 1 + max((places[name].row for name in inputs), default=-1)
-        place = places[node.name] = add(row, 16 + _CHARACTER * len(_label(node)))
-        for name in inputs:
-            crosses = device_of[name] != node.device
-            way = [places[name]]
-            for between in range(places[name].row + 1, row):
-                key = (name, crosses, between)
-                if key not in passing:
-                    passing[key] = add(between, _EDGE_WIDTH)
-                    _join(way[-1], passing[key])
-                way.append(passing[key])
-            _join(way[-1], place)
-            edges.append(([*way, place], crosses))
-
-    for entries in rows:
-        _put(entries, [0.0] * len(entries))
-    for sweep in range(6):
-        down = sweep % 2 == 0
-        for entries in rows if down else reversed(rows):
-            wanted = {}
-            for place in entries:
-                near = place.above if down else place.below
-                wanted[id(place)] = sum(other.x for other in near) / len(near) if near else place.x
-            entries.sort(key=lambda place: wanted[id(place)])
-            _put(entries, [wanted[id(place)] for place in entries])
-    everything = [place for entries in rows for place in entries]
-    left = min((place.x - place.width / 2 for place in everything), default=0.0)
-    for place in everything:
-        place.x += _MARGIN - left
-    right = max((place.x + place.width / 2 for place in everything), default=0.0)
-    return _Layout(places, edges, right + _MARGIN, _TOP + len(rows) * _ROW_HEIGHT)
-
-
-def _join(above: _Place, below: _Place) -> None:
-    above.below.append(below)
-    below.above.append(above)
-
-
-def _put(entries: Sequence[_Place], wanted: Sequence[float]) -> None:
-    """Puts a row's entries, in their order and without overlap, as near as can be to where they are wanted."""
-    offsets = [0.0]
-    for left, right in pairwise(entries):
-        offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP)
-    # Without overlap means that places less their offsets ascend: neighbours that would not share their mean.
-    blocks: list[tuple[float, float, int]] = []  # mean, weight, entries
-    for place, want, offset in zip(entries, wanted, offsets, strict=True):
-        weight = 4.0 if place.width == _EDGE_WIDTH else 1.0  # what passes shall be straight
-        mean, count = want - offset, 1
-        while blocks and blocks[-1][0] > mean:
-            other_mean, other_weight, other_count = blocks.pop()
-            mean = (mean * weight + other_mean * other_weight) / (weight + other_weight)
-            weight, count = weight + other_weight, count + other_count
-        blocks.append((mean, weight, count))
-    means = [mean for mean, _, count in blocks for _ in range(count)]
-    for place, mean, offset in zip(entries, means, offsets, strict=True):
-        place.x = mean + offset
+def _drawn(nodes: Sequence[PictureNode]) -> _Drawn:
+    number = {node.name: k for k, node in enumerate(nodes)}
+    widths = [16 + _CHARACTER * len(_label(node)) for node in nodes]
+    edges = [(number[name], k) for k, node in enumerate(nodes) for name in dict.fromkeys(node.inputs) if name in number]
+    layout = lay_out([(width, float(_BOX_HEIGHT)) for width in widths], edges)
+    right = max((x + width / 2 for (x, _), width in zip(layout.nodes, widths, strict=True)), default=0.0)
+    bottom = max((y for _, y in layout.nodes), default=-float(_BOX_HEIGHT)) + _BOX_HEIGHT / 2
+    points = [point for way in layout.edges for point in way]
+    right = max([right, *(x for x, _ in points)])
+    crosses = [nodes[start].device != nodes[end].device for start, end in edges]
+    return _Drawn(layout, widths, crosses, right + 2 * _MARGIN, bottom + _TOP)
 
 
 def add_tag(parent: ElementTree.Element, name: str, text: str = "", **attributes: str | float) -> ElementTree.Element:
@@ -211,21 +135,25 @@ def _draw_legend(
 
 
 def _draw_graph(
-    svg: ElementTree.Element, layout: _Layout, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
+    svg: ElementTree.Element, drawn: _Drawn, nodes: Sequence[PictureNode], colours: Mapping[str, tuple[str, str]]
 ) -> None:
-    half = _BOX_HEIGHT / 2
-    for way, crosses in sorted(layout.edges, key=lambda edge: edge[1]):  # those that cross on top
-        path = f"M{way[0].x:.1f} {way[0].y + half:.1f}"
-        for start, end in pairwise(way):
-            top, middle = end.y - half, (start.y + end.y) / 2
-            path += f" C{start.x:.1f} {middle:.1f} {end.x:.1f} {middle:.1f} {end.x:.1f} {top:.1f}"
-            if end is not way[-1]:
-                path += f" V{end.y + half:.1f}"
-        add_tag(svg, "path", d=path, fill="none", **(CROSSING if crosses else PLAIN))
-    for node in nodes:
-        place = layout.places[node.name]
+    ways = sorted(zip(drawn.layout.edges, drawn.crosses, strict=True), key=lambda edge: edge[1])
+    for way, crosses in ways:  # those that cross on top
+        add_tag(svg, "path", d=_curve(way), fill="none", **(CROSSING if crosses else PLAIN))
+    for node, (x, y), width in zip(nodes, drawn.layout.nodes, drawn.widths, strict=True):
         hint = f"{node.name}: {node.op or 'node'} on {node.device}, subgraph {node.subgraph}"
-        _box(svg, place.x - place.width / 2, place.y, place.width, _label(node), hint, colours[node.device])
+        _box(svg, x - width / 2, y, width, _label(node), hint, colours[node.device])
+
+
+def _curve(way: Sequence[tuple[float, float]]) -> str:
+    """A smooth line through points: it bends towards each and passes the middles between them."""
+    path = "M{:.1f} {:.1f}".format(*way[0])
+    for k in range(1, len(way) - 1):
+        (x, y), (after_x, after_y) = way[k], way[k + 1]
+        last = k == len(way) - 2
+        end = (after_x, after_y) if last else ((x + after_x) / 2, (y + after_y) / 2)
+        path += f" Q{x:.1f} {y:.1f} {end[0]:.1f} {end[1]:.1f}"
+    return path if len(way) > 2 else path + " L{:.1f} {:.1f}".format(*way[-1])
 
 
 def _draw_schedule(
@@ -279,10 +207,12 @@ def draw_plan(
     devices: Sequence[str],
     title: str = "",
     subgraphs: Sequence[PictureSubgraph] = (),
+    graph: bool = True,
 ) -> str:
     """The picture of `nodes`, which are in topological order; `devices` gives the colours their order.
 
-    `subgraphs`, by the nodes' numbers, are drawn as the schedule; without them there is none.
+    `subgraphs`, by the nodes' numbers, are drawn as the schedule; without them there is none. Without `graph` there is
+    only that.
     """
     nodes = list(nodes)
     colours = {device: PALETTE[k % len(PALETTE)] for k, device in enumerate(devices)}
@@ -290,13 +220,13 @@ def draw_plan(
     add_tag(svg, "title", title or "plan")
     background = add_tag(svg, "rect", fill="#fff")
     add_tag(svg, "text", title, x=str(_MARGIN), y="20", font_size="13", font_weight="600")
-    shown = nodes if len(nodes) <= MOST_NODES else []
-    layout = _lay_out(shown)
-    width = max(_draw_legend(svg, nodes, colours), 2 * _MARGIN + 8.0 * len(title), layout.width)
-    height = layout.height
-    spare = (width - layout.width) / 2
-    _draw_graph(add_tag(svg, "g", transform=f"translate({spare:.1f} 0)"), layout, shown, colours)
-    if len(nodes) > len(shown):
+    shown = nodes if graph and len(nodes) <= MOST_NODES else []
+    drawn = _drawn(shown)
+    width = max(_draw_legend(svg, nodes, colours), 2 * _MARGIN + 8.0 * len(title), drawn.width)
+    height = drawn.height + _MARGIN
+    spare = (width - drawn.width) / 2 + _MARGIN
+    _draw_graph(add_tag(svg, "g", transform=f"translate({spare:.1f} {_TOP})"), drawn, shown, colours)
+    if graph and len(nodes) > len(shown):
         add_tag(svg, "text", f"{len(nodes):,} nodes are too many to draw.", x=str(_MARGIN), y=str(_TOP))
         height += _MARGIN
     if subgraphs:
@@ -328,6 +258,13 @@ def schedule_of(plan: Mapping[str, Any]) -> list[PictureSubgraph]:
 def as_svg(report: Mapping[str, Any], title: str = "") -> str:
     """The picture of the plan that a report (`Executable.report(format="dict")`) describes."""
     return draw_plan(nodes_of(report), list(report["nodes_on"]), title or f"on {report['target']}", schedule_of(report))
+
+
+def schedule_svg(report: Mapping[str, Any]) -> str:
+    """The schedule alone, which needs no layout."""
+    return draw_plan(
+        nodes_of(report), list(report["nodes_on"]), f"on {report['target']}", schedule_of(report), graph=False
+    )
 
 
 def problem_svg(problem: Mapping[str, Any], plan: Mapping[str, Any]) -> str:

@@ -99,7 +99,11 @@ def test_report_writes_a_page(capsys: pytest.CaptureFixture[str], folder: Path) 
     page = folder / "report.html"
     status, _ = call(capsys, "report", folder / "tiny.pt2", "--target", "cpu+relu-only", "-o", page)
     assert status == 0
-    assert "<svg" in page.read_text()
+    assert '"what_if":[' in page.read_text()
+    status, answer = call(capsys, "report", folder / "tiny.pt2", "--target", "cpu+relu-only", "--run", "-o", page)
+    assert status == 0
+    assert '"timeline":[' in page.read_text()
+    assert any("measured_us" in row for row in answer["graph"])
     status, answer = call(capsys, "report", folder / "tiny.hetnn", "-o", folder / "report.pdf")
     assert status == 2
     assert "--output ends in one of .html, .svg, .json, .txt" in answer["error"]["message"]

@@ -39,8 +39,9 @@ def test_answers_print_as_tables(plan: hetnn.Plan) -> None:
 
 @pytest.mark.parametrize("what", ["plan", "executable"])
 def test_a_card_brings_no_style_for_the_notebook(what: str, plan: hetnn.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And none of the packages that the page needs."""
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    """And none of the packages that page and picture need."""
+    for package in ("netron", "py_mini_racer"):
+        monkeypatch.setitem(sys.modules, package, None)
     shown = plan if what == "plan" else hetnn.compile(nets.residual(), TARGET, args=(X,), rewrite="off")
     card = shown._repr_html_()
     assert card.startswith("<div class='hetnn-card'")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
+from importlib.util import find_spec
 from random import Random
 from typing import Any
 
 import pytest
 
+import hetnn
+from hetnn.report import layout
 from hetnn.report.page import as_html
 from hetnn.report.picture import PictureNode, PictureSubgraph, as_svg, draw_plan, nodes_of
 from hetnn.report.text import as_text
@@ -123,9 +127,22 @@ def test_nothing_overlaps_and_skipping_edges_pass_beside_the_boxes(seed: int) ->
     edges = [path.get("d", "") for path in root.iter(f"{SVG}path")]
     assert len(edges) == sum(len(set(node.inputs)) for node in nodes)
     for edge in edges:
-        # Curves stay between two rows; only the vertical lines pass one.
-        for x, y in re.findall(r"([-.\d]+) ([-.\d]+) V", edge):
-            assert not any(box[0] <= float(x) <= box[2] and box[1] == float(y) for box in boxes)
+        bends = [(float(x), float(y)) for x, y in re.findall(r"Q([-.\d]+) ([-.\d]+)", edge)]
+        assert not any(box[0] < x < box[2] and box[1] < y < box[3] for x, y in bends for box in boxes)
+
+
+def test_residual_networks_stay_on_their_line() -> None:
+    """Sums that skip a branch stand below each other, however many follow."""
+    nodes = [PictureNode("add0", "add", [], "cpu", 0)]
+    for k in range(1, 60):
+        nodes.append(PictureNode(f"a{k}", "linear", [f"add{k - 1}"], "cpu", 0))
+        nodes.append(PictureNode(f"b{k}", "relu", [f"a{k}"], "cpu", 0))
+        nodes.append(PictureNode(f"add{k}", "add", [f"add{k - 1}", f"b{k}"], "cpu", 0))
+    root = ElementTree.fromstring(draw_plan(nodes, ["cpu"]))
+    boxes = dict(zip([node.name for node in nodes], boxes_of(root), strict=True))
+    middles = [(boxes[f"add{k}"][0] + boxes[f"add{k}"][2]) / 2 for k in range(60)]
+    assert max(middles) - min(middles) < 150
+    assert float(root.get("width", "")) < 400
 
 
 def test_the_schedule_has_a_box_for_each_subgraph_and_a_line_for_what_crosses() -> None:
@@ -141,10 +158,15 @@ def test_the_schedule_has_a_box_for_each_subgraph_and_a_line_for_what_crosses() 
     assert "12.0 us" in [text.text for text in root.iter(f"{SVG}text")]
 
 
-def test_a_large_graph_is_its_schedule() -> None:
+def test_two_thousand_nodes_are_drawn() -> None:
     nodes = [PictureNode(f"n{k}", "relu", [f"n{k - 1}"], "cpu", 0) for k in range(2000)]
+    assert len(boxes_of(ElementTree.fromstring(draw_plan(nodes, ["cpu"])))) == 2000
+
+
+def test_a_larger_graph_is_its_schedule() -> None:
+    nodes = [PictureNode(f"n{k}", "relu", [f"n{k - 1}"], "cpu", 0) for k in range(3001)]
     root = ElementTree.fromstring(draw_plan(nodes, ["cpu"], "", [PictureSubgraph("cpu", 0, 1)]))
-    assert "2,000 nodes are too many to draw." in [text.text for text in root.iter(f"{SVG}text")]
+    assert "3,001 nodes are too many to draw." in [text.text for text in root.iter(f"{SVG}text")]
     assert len(boxes_of(root)) == 1
 
 
@@ -159,7 +181,7 @@ def test_an_empty_plan_is_a_picture_too() -> None:
     ElementTree.fromstring(draw_plan([], ["cpu"], "nothing"))
 
 
-def test_the_page_shows_reasons_bytes_and_the_picture() -> None:
+def test_the_page_holds_everything_and_asks_for_nothing() -> None:
     page = as_html(REPORT, "a <net>")
     assert "<h1>a &lt;net&gt;</h1>" in page
     assert "it has no &lt;PReLU&gt;" in page
@@ -168,10 +190,24 @@ def test_the_page_shows_reasons_bytes_and_the_picture() -> None:
     parser.handle_data = seen.append  # type: ignore[method-assign]
     parser.feed(page)
     text = " ".join(seen)
-    for expected in ("1,234,567", "4,096", "it has no <PReLU> (npu_prelu)", "net.py:7", "No layer was rewritten."):
+    for expected in ("1,234,567", "4,096", "npu_prelu: it has no <PReLU>", "net.py:7"):
         assert expected in text
-    assert "<svg" in page
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    for word in ('src="', "@import", "url(", "fetch("):
+        assert word not in page.replace("url(#arrow)", "")
+    assert "MIT License" in page
+
+
+@pytest.mark.parametrize(("package", "extra"), [("netron", "report"), ("py_mini_racer", "svg")])
+def test_what_is_not_installed_is_named(package: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout.library.cache_clear()
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(layout, "find_spec", lambda name: None if name == package else find_spec(name))
+    with pytest.raises(hetnn.Unsupported, match=rf"pip install 'hetnn\[{extra}\]'"):
+        as_svg(REPORT)
+    if package == "netron":
+        with pytest.raises(hetnn.Unsupported, match="a graph is laid out by dagre, which netron brings"):
+            as_html(REPORT)
+    layout.library.cache_clear()
 
 
 def test_the_text_names_devices_bytes_and_reasons() -> None:

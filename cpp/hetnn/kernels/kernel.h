@@ -117,10 +117,25 @@ using ServesFunction = Refusal (*)(const KernelCall&);
 /// reads. The result depends on the call's shapes of weights and its parameters alone, not on the machine.
 using PackFunction = std::vector<std::byte> (*)(const KernelCall& call, int input, std::span<const std::byte> weight);
 
+/// Makes the bytes that a kernel reads of a weight, when compiling or in a run. Immutable, and made as a kernel is.
+class Packer {
+ public:
+  virtual ~Packer() = default;
+  virtual int64_t packed_bytes() const = 0;
+  /// Parts of the packed weight that are written independently of one another.
+  virtual int64_t parts() const = 0;
+  /// Writes some of the parts. Does not throw and allocates nothing.
+  virtual void pack(Share parts, const std::byte* weight, std::byte* packed) const = 0;
+};
+
+/// Of a weight of a call that the variant serves.
+using PackerFactory = std::unique_ptr<Packer> (*)(const KernelCall& call, int input);
+
 /// The bytes of what PackFunction makes, without making it.
 using PackedBytes = int64_t (*)(const KernelCall& call, int input);
 
-/// Whether that input is a weight to be packed at compile time, in this call. The others are passed as they are.
+/// Whether that input is a weight to be packed in this call: when compiling where it is a constant, else in every run,
+/// if the variant has a packer. The others are passed as they are.
 using WeightTest = bool (*)(const KernelCall& call, int input);
 
 /// Parameters to set for these shapes before weights are packed and the kernel is made: choices between variants whose
@@ -151,6 +166,7 @@ struct Variant {
   WeightTest is_weight = nullptr;          // null: no input is packed
   PackFunction pack = nullptr;
   PackedBytes packed_bytes = nullptr;
+  PackerFactory packer = nullptr;   // null: weights must be constants
   ChooseFunction choose = nullptr;  // null: nothing to choose
   TuneFunction tune = nullptr;      // null: nothing to measure
 };
@@ -165,7 +181,7 @@ std::vector<const Variant*> variants_of(const ops::Call& call);
 /// Whether one of those variants is made so.
 bool is_made_by(KernelFactory create, const ops::Call& call);
 
-/// Why the variant does not serve the call; nothing where it does.
+/// Why the variant does not serve the call; nothing where it does. A weight that is not packed is one that a run gives.
 Refusal refusal_of(const Variant& variant, const KernelCall& call);
 
 /// The kernel of a call. Unsupported with the reason where the variant refuses it; InternalError where it serves a call

@@ -4,6 +4,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/packing.h"
 #include "hetnn/ops/elementwise/function.h"
 
 namespace hetnn::kernels {
@@ -64,13 +65,19 @@ bool is_made_by(KernelFactory create, const ops::Call& call) {
 
 Refusal refusal_of(const Variant& variant, const KernelCall& call) {
   if (!call.steps.empty() && !variant.takes_steps) return text(variant.name, " takes no steps.");
-  return variant.serves(call);
+  const PackedCall packed(variant, call);
+  if (packed.given().empty()) return variant.serves(call);
+  for (const int input : packed.given()) {
+    const TensorView& weight = call.inputs[static_cast<size_t>(input)];
+    if (weight.layout != Layout::plain) return text(variant.name, " packs weights that lie plain.");
+  }
+  return variant.serves(packed.call());
 }
 
 std::unique_ptr<Kernel> make_kernel(const Variant& variant, const KernelCall& call) {
   if (const Refusal refusal = refusal_of(variant, call)) throw Unsupported(*refusal);
   try {
-    return variant.create(call);
+    return with_packing(variant, call);
   } catch (const InternalError&) {
     throw;
   } catch (const Error& error) {

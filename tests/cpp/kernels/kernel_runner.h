@@ -106,6 +106,7 @@ inline void write_element(DType dtype, std::byte* at, double value) {
 }
 
 /// What an operator means for these values, in f64: beside it the roundings of a kernel show. Truth values stay such.
+/// Results of i64 come as reals, too.
 inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor>& inputs, ops::Attrs attrs = {}) {
   std::vector<std::optional<hetnn::Tensor>> operands;
   for (const Tensor& input : inputs) {
@@ -117,6 +118,7 @@ inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor
     truth ? fill(reinterpret_cast<bool*>(data)) : fill(reinterpret_cast<double*>(data));
   }
   const auto values = run_meaning(op, operands, std::move(attrs));
+  if (values.dtype() == DType::i64) return {values.values<int64_t>().begin(), values.values<int64_t>().end()};
   return {values.values<double>().begin(), values.values<double>().end()};
 }
 
@@ -155,10 +157,11 @@ inline AlignedBuffer to_bytes(const TensorView& view, const std::vector<double>*
 struct RunOptions {
   int threads = 1;
   std::vector<Step> steps = {};
+  bool packs_in_run = false;  // weights are given as they are
 };
 
-/// Makes and runs the kernel; inputs that its family calls weights are packed first. Checks that nothing but the
-/// elements of the outputs was written. Returns the outputs' elements in logical order.
+/// Makes and runs the kernel; inputs that its family calls weights are packed first, or, where asked, by its run.
+/// Checks that nothing but the elements of the outputs was written. Returns the outputs' elements in logical order.
 inline std::vector<std::vector<double>> run_kernel(const std::string& name, const std::vector<Tensor>& inputs,
                                                    const std::vector<TensorView>& outputs, const Params& params,
                                                    const RunOptions& options = {}) {
@@ -173,7 +176,7 @@ inline std::vector<std::vector<double>> run_kernel(const std::string& name, cons
   std::vector<TensorView> call_views = views;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const KernelCall call{views, outputs, params, options.steps};
-    if (family->is_weight != nullptr && family->is_weight(call, static_cast<int>(i))) {
+    if (!options.packs_in_run && family->is_weight != nullptr && family->is_weight(call, static_cast<int>(i))) {
       const AlignedBuffer weight = to_bytes(views[i], &inputs[i].values);
       const std::vector<std::byte> packed =
           family->pack(call, static_cast<int>(i), {weight.data(), static_cast<size_t>(views[i].span_bytes())});
@@ -263,6 +266,12 @@ inline void check_kernel(const std::string& name, const std::vector<Tensor>& inp
       const auto more = run_kernel(name, inputs, outputs, params, {.threads = threads, .steps = steps});
       for (size_t i = 0; i < one.size(); ++i)
         expect_same(more[i], one[i], what + " on " + isa + " with " + std::to_string(threads) + " threads");
+    }
+    const bool can_pack = find_kernel(name) != nullptr && find_kernel(name)->packer != nullptr;
+    for (const int threads : can_pack ? std::vector<int>{1, 3} : std::vector<int>()) {
+      const auto given = run_kernel(name, inputs, outputs, params, {threads, steps, true});
+      for (size_t i = 0; i < one.size(); ++i)
+        expect_same(given[i], one[i], what + " on " + isa + " with weights packed by " + std::to_string(threads));
     }
     if (::testing::Test::HasFatalFailure()) break;
   }

@@ -97,6 +97,16 @@ def test_a_step_is_eager_torchs(name: str, optimizer: str) -> None:
     assert step.steps == 4
 
 
+def test_convolutions_and_their_gradients_have_kernels() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(2, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 8, 3, stride=2, groups=2)]
+    model = nn.Sequential(*layers, nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, CLASSES))
+    x, y = torch.randn(4, 2, 6, 6), targets()
+    step = hetnn.compile_training(model, (x, y), optimizer="adam", lr=1e-3)
+    means = {row["kernel"] for row in step.executable.profile(x, y) if row["kernel"].startswith("meaning")}
+    assert means <= {"meaning of add"}  # of the count of batches, an integer
+
+
 def test_a_file_goes_on_where_training_stopped(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Normed().train()

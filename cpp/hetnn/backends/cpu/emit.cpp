@@ -78,7 +78,8 @@ class Emitter {
       if (has_body(*launch.anchor) && ir::is_constant_of_body(*launch.anchor, k)) {
         command.inputs.push_back(assembler_.constant_buffer(input.name(), input.type(), {}, true));
       } else if (variant && variant->is_weight && variant->is_weight(concrete->call(), concrete->position(k))) {
-        command.inputs.push_back(packed(*variant, *concrete, concrete->position(k), input));
+        command.inputs.push_back(is_constant(input) ? packed(*variant, *concrete, concrete->position(k), input)
+                                                    : lying(input, false, true));
       } else if (launch.operand_shapes.contains(k) && is_constant(input)) {
         command.inputs.push_back(shaped_constant(input, launch.operand_shapes.at(k)));
       } else {

@@ -114,8 +114,8 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
 
 namespace {
 
-// Whether the variant serves what the node computes alone, with such steps behind it. Of constants that it packs or
-// takes as tables the call has the packed views.
+// Whether the variant serves what the node computes alone, with such steps behind it. Of constants that it packs the
+// call has the packed views.
 bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch& concrete) {
   const auto is_there = [&](size_t k) { return alone.inputs[k] && is_constant(*alone.inputs[k]); };
   std::vector<std::pair<size_t, kernels::TensorView>> given;
@@ -124,8 +124,9 @@ bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch
     const int at = concrete.position(k);
     if (at < 0) continue;
     const bool is_weight = variant.is_weight && variant.is_weight(concrete.call(), at);
-    if (is_weight || (variant.is_table && variant.is_table(static_cast<int>(k)))) takes = is_there(k);
-    if (!is_weight) continue;
+    if ((is_weight && !variant.packer) || (variant.is_table && variant.is_table(static_cast<int>(k))))
+      takes = is_there(k);
+    if (!is_weight || !is_there(k)) continue;
     kernels::TensorView& view = concrete.inputs[static_cast<size_t>(at)];
     given.emplace_back(at, view);
     view = kernels::TensorView::of_weight(view.dtype, view.shape());

@@ -5,7 +5,10 @@
 //                   operands of the steps. output [N,O,OH,OW], nhwc (or plain, through a copy).
 //                   params stride [sh,sw] (1,1); padding [h,w] or [top,left,bottom,right] (0); dilation [dh,dw] (1,1);
 //                   groups (1); bias (0); algorithm "direct" (default) or "winograd"
-// conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
+// conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape;
+//                   algorithm "phases" (default) or, of strides of 1, "direct"
+// conv2d_weight_gradient  inputs x [N,C,H,W], gradient [N,O,OH,OW], each nhwc or plain; output [O, C/groups, kh, kw]
+//                   plain. params kernel [kh,kw], and stride, padding, dilation, groups of the convolution
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
 //                   bias when param bias = 1, operands of the steps.
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
@@ -24,18 +27,21 @@ std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);
 Refusal serves_conv_transpose2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
-std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+std::unique_ptr<Packer> make_conv2d_packer(const KernelCall& call, int input);
+std::unique_ptr<Packer> make_conv_transpose2d_packer(const KernelCall& call, int input);
 std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
-std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight);
-int64_t packed_conv2d_bytes(const KernelCall& call, int input);
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
-int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int input);
 
 Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input);
 
+Refusal serves_conv2d_weight_gradient(const KernelCall& call);
+std::unique_ptr<Kernel> make_conv2d_weight_gradient(const KernelCall& call);
+
+/// {algorithm: direct} where strides of 1 make it a convolution by the kernel turned around.
+ops::Attrs choose_conv_transpose2d(const KernelCall& call);
 /// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
 ops::Attrs choose_conv2d(const KernelCall& call);
 

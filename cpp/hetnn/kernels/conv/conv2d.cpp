@@ -11,13 +11,11 @@
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
-
-const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
-float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
 
 std::string algorithm_of(const KernelCall& call) { return call.params.text("algorithm", "direct"); }
 bool is_winograd(const KernelCall& call) { return algorithm_of(call) == "winograd"; }
@@ -35,13 +33,17 @@ std::unique_ptr<Kernel> make_nhwc_conv(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
   if (is_winograd(call)) return make_winograd_conv(call, g);
   if (slides(call, g)) return make_sliding_conv(call, g);
-  if (has_few_channels(g)) return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
-  return std::make_unique<DirectConv<PanelProduct>>(call, g);
+  return make_implicit_conv(call, g);
 }
 
 Refusal serves_nhwc_conv(const KernelCall& call) { return Terms("conv2d", call).steps_on_rows(); }
 
 }  // namespace
+
+std::unique_ptr<Kernel> make_implicit_conv(const KernelCall& call, const WindowGeometry& g) {
+  if (has_few_channels(g)) return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
+  return std::make_unique<DirectConv<PanelProduct>>(call, g);
+}
 
 Refusal serves_conv2d(const KernelCall& call) {
   Terms terms("conv2d", call);
@@ -65,24 +67,13 @@ std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
 
 bool is_conv_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
-int64_t packed_conv2d_bytes(const KernelCall& call, int /*input*/) {
-  const WindowGeometry g = conv_geometry(call);
-  if (is_winograd(call)) return packed_winograd_bytes(g);
-  return panel_shape(call, g).packed_bytes();
-}
-
-std::vector<std::byte> pack_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
+std::unique_ptr<Packer> make_conv2d_packer(const KernelCall& call, int input) {
   HETNN_ASSERT(input == 1, "conv2d packs input 1 only; got ", input);
   const WindowGeometry g = conv_geometry(call);
-  const TensorView& view = call.inputs[1];
-  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == view.elems() * 4, weight.size(), " bytes");
-  if (is_winograd(call)) return pack_winograd(g, floats(weight.data()));
+  if (is_winograd(call)) return make_winograd_packer(g);
   const PanelShape shape = panel_shape(call, g);
-  std::vector<std::byte> packed(static_cast<size_t>(shape.packed_bytes()));
   const int64_t taps = g.taps();
-  const PackStrides strides{shape.cols * shape.k * taps, shape.k * taps, 1, taps};
-  pack_panels(shape, floats(weight.data()), strides, floats(packed.data()));
-  return packed;
+  return std::make_unique<PanelPacker>(shape, PackStrides{shape.cols * shape.k * taps, shape.k * taps, 1, taps});
 }
 
 ops::Attrs choose_conv2d(const KernelCall& call) {
@@ -103,8 +94,9 @@ std::span<const Variant> conv_variants() {
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
        .is_weight = is_conv_weight,
-       .pack = pack_conv2d,
-       .packed_bytes = packed_conv2d_bytes,
+       .pack = pack_with<make_conv2d_packer>,
+       .packed_bytes = packed_bytes_with<make_conv2d_packer>,
+       .packer = make_conv2d_packer,
        .choose = choose_conv2d},
       {.name = "conv2d_i8",
        .op = "conv2d",
@@ -135,8 +127,16 @@ std::span<const Variant> conv_variants() {
        .layout = LayoutWish::channels_last,
        .takes_steps = true,
        .is_weight = is_conv_weight,
-       .pack = pack_conv_transpose2d,
-       .packed_bytes = packed_conv_transpose2d_bytes},
+       .pack = pack_with<make_conv_transpose2d_packer>,
+       .packed_bytes = packed_bytes_with<make_conv_transpose2d_packer>,
+       .packer = make_conv_transpose2d_packer,
+       .choose = choose_conv_transpose2d},
+      {.name = "conv2d_weight_gradient",
+       .op = "conv2d_weight_gradient",
+       .speed = "conv",
+       .serves = serves_conv2d_weight_gradient,
+       .create = make_conv2d_weight_gradient,
+       .layout = LayoutWish::written_plain},
   };
   return kVariants;
 }

@@ -1,4 +1,5 @@
-// conv_transpose2d as rows.stride * columns.stride ordinary products: outputs of one phase share their taps.
+// conv_transpose2d as rows.stride * columns.stride ordinary products: outputs of one phase share their taps. Of strides
+// of 1 it is a convolution.
 #include <algorithm>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/conv/implicit.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/query/terms.h"
@@ -140,10 +142,67 @@ class ConvTranspose final : public Kernel {
   AlignedBuffer zeros_;
 };
 
+// Phase after phase; a part is a panel of one of them.
+class PhasePacker final : public Packer {
+ public:
+  explicit PhasePacker(const WindowGeometry& g) : g_(g), phases_(phases_of(g)) {}
+
+  int64_t packed_bytes() const override {
+    int64_t taps = 0;
+    for (const Phase& phase : phases_) taps += static_cast<int64_t>(phase.taps.size());
+    return panels() * taps * k() * kPanel * 4;
+  }
+  int64_t parts() const override { return static_cast<int64_t>(phases_.size()) * panels(); }
+  void pack(Share parts, const std::byte* weight, std::byte* packed) const override {
+    const int64_t group_cols = cols(), taps = g_.taps();
+    for (int64_t part = parts.begin; part < parts.end; ++part) {
+      const Phase& phase = phases_[static_cast<size_t>(part / panels())];
+      const int64_t panel = part % panels(), group = panel / group_panels(), col = panel % group_panels() * kPanel;
+      // The weight is [C, O/groups, taps].
+      const float* from = reinterpret_cast<const float*>(weight) + (group * k() * group_cols + col) * taps;
+      float* to = reinterpret_cast<float*>(packed) + phase.packed_offset_elems +
+                  panel * static_cast<int64_t>(phase.taps.size()) * k() * kPanel;
+      const int64_t some = std::min(kPanel, group_cols - col);
+      for (const auto& [ky, kx] : phase.taps) {
+        for (int64_t c = 0; c < k(); ++c, to += kPanel) {
+          const float* at = from + c * group_cols * taps + ky * g_.columns.kernel + kx;
+          for (int64_t o = 0; o < some; ++o) to[o] = at[o * taps];
+          std::fill(to + some, to + kPanel, 0.0f);
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t k() const { return g_.channels / g_.groups; }
+  int64_t cols() const { return g_.out_channels / g_.groups; }
+  int64_t group_panels() const { return (cols() + kPanel - 1) / kPanel; }
+  int64_t panels() const { return g_.groups * group_panels(); }
+
+  WindowGeometry g_;
+  std::vector<Phase> phases_;
+};
+
+// Of stride 1 it is a convolution by the kernel turned around, whose padding is what that leaves of its reach.
+bool turns_around(const WindowGeometry& g) {
+  return g.rows.stride == 1 && g.columns.stride == 1 && g.rows.before < g.rows.reach() &&
+         g.columns.before < g.columns.reach();
+}
+
+WindowGeometry turned_around(WindowGeometry g) {
+  for (ops::WindowAxis* axis : {&g.rows, &g.columns}) axis->before = axis->reach() - 1 - axis->before;
+  return g;
+}
+
+std::string algorithm_of(const KernelCall& call) { return call.params.text("algorithm", "phases"); }
+bool is_direct(const KernelCall& call) { return algorithm_of(call) == "direct"; }
+
 Refusal serves_nhwc_conv_transpose(const KernelCall& call) { return Terms("conv_transpose2d", call).steps_on_rows(); }
 
 std::unique_ptr<Kernel> make_nhwc_conv_transpose(const KernelCall& call) {
-  return std::make_unique<ConvTranspose>(call, transpose_geometry(call));
+  const WindowGeometry g = transpose_geometry(call);
+  if (!is_direct(call)) return std::make_unique<ConvTranspose>(call, g);
+  return make_implicit_conv(call, turned_around(g));
 }
 
 }  // namespace
@@ -156,6 +215,8 @@ Refusal serves_conv_transpose2d(const KernelCall& call) {
   const WindowGeometry g = transpose_geometry(call);
   const int64_t high = g.rows.stride, wide = g.columns.stride;
   return terms
+      .hold(algorithm_of(call) == "phases" || (is_direct(call) && turns_around(g)),
+            "knows the algorithms phases and, of strides of 1, direct; got ", algorithm_of(call))
       .hold(high <= kMostPhases && wide <= kMostPhases && high * wide <= kMostPhases, "takes strides of at most ",
             kMostPhases, " phases; got ", high, "x", wide)
       .hold(serves_with_nhwc(call, serves_nhwc_conv_transpose));
@@ -165,38 +226,18 @@ std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_conv_transpose);
 }
 
-int64_t packed_conv_transpose2d_bytes(const KernelCall& call, int /*input*/) {
-  const WindowGeometry g = transpose_geometry(call);
-  int64_t bytes = 0;
-  for (const Phase& phase : phases_of(g)) bytes += phase_shape(g, phase).packed_bytes();
-  return bytes;
-}
-
-std::vector<std::byte> pack_conv_transpose2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
+std::unique_ptr<Packer> make_conv_transpose2d_packer(const KernelCall& call, int input) {
   HETNN_ASSERT(input == 1, "conv_transpose2d packs input 1 only; got ", input);
   const WindowGeometry g = transpose_geometry(call);
-  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == call.inputs[1].elems() * 4, weight.size(), " bytes");
-  const auto* from = reinterpret_cast<const float*>(weight.data());
-  const int64_t taps = g.taps();
-  const int64_t group_cols = g.out_channels / g.groups;
-  std::vector<std::byte> packed;
-  for (const Phase& phase : phases_of(g)) {
-    // The weight is [C, O/groups, taps]; this phase's taps are gathered into a small weight of their own first.
-    const PanelShape shape = phase_shape(g, phase);
-    const auto phase_taps = static_cast<int64_t>(phase.taps.size());
-    std::vector<float> chosen(static_cast<size_t>(g.channels * group_cols * phase_taps));
-    for (int64_t i = 0; i < g.channels * group_cols; ++i)
-      for (int64_t tap = 0; tap < phase_taps; ++tap) {
-        const auto [ky, kx] = phase.taps[static_cast<size_t>(tap)];
-        chosen[static_cast<size_t>(i * phase_taps + tap)] = from[i * taps + ky * g.columns.kernel + kx];
-      }
-    const int64_t k_stride = group_cols * phase_taps;
-    std::vector<float> panels(static_cast<size_t>(shape.packed_bytes() / 4));
-    pack_panels(shape, chosen.data(), {shape.k * k_stride, phase_taps, 1, k_stride}, panels.data());
-    const auto* bytes = reinterpret_cast<const std::byte*>(panels.data());
-    packed.insert(packed.end(), bytes, bytes + panels.size() * 4);
-  }
-  return packed;
+  if (!is_direct(call)) return std::make_unique<PhasePacker>(g);
+  const PanelShape shape = direct_shape(g);
+  const int64_t taps = g.taps(), k_stride = shape.cols * taps;
+  return std::make_unique<PanelPacker>(shape, PackStrides{shape.k * k_stride, taps, -1, k_stride}, taps - 1);
+}
+
+ops::Attrs choose_conv_transpose2d(const KernelCall& call) {
+  if (call.params.has("algorithm") || !turns_around(transpose_geometry(call))) return {};
+  return {{"algorithm", std::string("direct")}};
 }
 
 }  // namespace hetnn::kernels

@@ -242,4 +242,7 @@ class FewChannelsConv final : public Kernel {
   int64_t out_pitch_;
 };
 
+/// The one of them that fits windows over f32, all of whose operands are nhwc.
+std::unique_ptr<Kernel> make_implicit_conv(const KernelCall& call, const WindowGeometry& g);
+
 }  // namespace hetnn::kernels

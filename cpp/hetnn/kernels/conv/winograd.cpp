@@ -224,6 +224,60 @@ class WinogradConv final : public Kernel {
   int width_ = 1;
 };
 
+// U = G w G^T in double; a part is sixteen columns of all 36 matrices.
+class WinogradPacker final : public Packer {
+ public:
+  explicit WinogradPacker(const WindowGeometry& g) : channels_(g.channels), out_channels_(g.out_channels) {
+    // Row i of G is (1, p, p^2) / product of (p - q) over the other finite points q; the last (0, 0, 1).
+    const double points[5] = {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
+    for (int i = 0; i < 5; ++i) {
+      double divisor = 1;
+      for (int j = 0; j < 5; ++j)
+        if (j != i) divisor *= points[i] - points[j];
+      for (int power = 0; power < 3; ++power)
+        transform_[i][power] = (power == 0 ? 1.0 : power == 1 ? points[i] : points[i] * points[i]) / divisor;
+    }
+    transform_[5][2] = 1;
+  }
+
+  int64_t packed_bytes() const override { return kWinogradPoints * point_elems() * 4; }
+  int64_t parts() const override { return ceil_div(out_channels_, kPanel); }
+  void pack(Share parts, const std::byte* weight, std::byte* packed) const override {
+    auto* to = reinterpret_cast<float*>(packed);
+    for (int64_t o = parts.begin * kPanel; o < parts.end * kPanel; ++o)
+      o < out_channels_ ? pack_filter(o, reinterpret_cast<const float*>(weight), to) : clear_filter(o, to);
+  }
+
+ private:
+  int64_t point_elems() const { return ceil_div(out_channels_, kPanel) * channels_ * kPanel; }
+  float* place(int64_t o, int64_t c, float* to) const {
+    return to + (o / kPanel * channels_ + c) * kPanel + o % kPanel;
+  }
+
+  void clear_filter(int64_t o, float* to) const {
+    for (int64_t c = 0; c < channels_; ++c)
+      for (int point = 0; point < kWinogradPoints; ++point) place(o, c, to)[point * point_elems()] = 0;
+  }
+
+  void pack_filter(int64_t o, const float* weight, float* to) const {
+    for (int64_t c = 0; c < channels_; ++c) {
+      const float* w = weight + (o * channels_ + c) * 9;
+      double half[kWinogradInput][3];
+      for (int i = 0; i < kWinogradInput; ++i)
+        for (int col = 0; col < 3; ++col)
+          half[i][col] = transform_[i][0] * w[col] + transform_[i][1] * w[3 + col] + transform_[i][2] * w[6 + col];
+      float* at = place(o, c, to);
+      for (int i = 0; i < kWinogradInput; ++i)
+        for (int j = 0; j < kWinogradInput; ++j)
+          at[(i * kWinogradInput + j) * point_elems()] = static_cast<float>(
+              half[i][0] * transform_[j][0] + half[i][1] * transform_[j][1] + half[i][2] * transform_[j][2]);
+    }
+  }
+
+  int64_t channels_, out_channels_;
+  double transform_[kWinogradInput][3] = {};
+};
+
 }  // namespace
 
 bool winograd_pays(const WindowGeometry& g) {
@@ -246,43 +300,9 @@ std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowG
   return std::make_unique<WinogradConv>(call, g);
 }
 
-std::vector<std::byte> pack_winograd(const WindowGeometry& g, const float* weight) {
+std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& g) {
   HETNN_ASSERT(fits(g));
-  // U = G w G^T in double. Row i of G is (1, p, p^2) / product of (p - q) over the other finite points q; the last (0,
-  // 0, 1).
-  const double points[5] = {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
-  double transform[kWinogradInput][3] = {};
-  for (int i = 0; i < 5; ++i) {
-    double divisor = 1;
-    for (int j = 0; j < 5; ++j)
-      if (j != i) divisor *= points[i] - points[j];
-    for (int power = 0; power < 3; ++power)
-      transform[i][power] = (power == 0 ? 1.0 : power == 1 ? points[i] : points[i] * points[i]) / divisor;
-  }
-  transform[5][2] = 1;
-
-  const int64_t panels = (g.out_channels + kPanel - 1) / kPanel;
-  const int64_t point_elems = panels * g.channels * kPanel;
-  std::vector<std::byte> packed(static_cast<size_t>(packed_winograd_bytes(g)));
-  auto* to = reinterpret_cast<float*>(packed.data());
-  const auto pack = [&](int64_t o) {
-    for (int64_t c = 0; c < g.channels; ++c) {
-      const float* w = weight + (o * g.channels + c) * 9;
-      double half[kWinogradInput][3];
-      for (int i = 0; i < kWinogradInput; ++i)
-        for (int col = 0; col < 3; ++col)
-          half[i][col] = transform[i][0] * w[col] + transform[i][1] * w[3 + col] + transform[i][2] * w[6 + col];
-      float* at = to + (o / kPanel * g.channels + c) * kPanel + o % kPanel;
-      for (int i = 0; i < kWinogradInput; ++i)
-        for (int j = 0; j < kWinogradInput; ++j)
-          at[(i * kWinogradInput + j) * point_elems] = static_cast<float>(
-              half[i][0] * transform[j][0] + half[i][1] * transform[j][1] + half[i][2] * transform[j][2]);
-    }
-  };
-  parallel_each(panels, [&](int64_t panel) {
-    for (int64_t o = panel * kPanel; o < std::min(g.out_channels, (panel + 1) * kPanel); ++o) pack(o);
-  });
-  return packed;
+  return std::make_unique<WinogradPacker>(g);
 }
 
 int64_t packed_winograd_bytes(const WindowGeometry& g) {

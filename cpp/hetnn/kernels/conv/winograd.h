@@ -15,11 +15,11 @@ bool winograd_pays(const WindowGeometry& geometry);
 /// Why there is no such product for other windows than 3x3 of stride 1.
 Refusal refuse_winograd(const WindowGeometry& geometry);
 
-/// All activations nhwc; the weight packed by pack_winograd.
+/// All activations nhwc; the weight packed by its packer.
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry);
 
 /// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16].
-std::vector<std::byte> pack_winograd(const WindowGeometry& geometry, const float* weight);
+std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry);
 int64_t packed_winograd_bytes(const WindowGeometry& geometry);
 
 }  // namespace hetnn::kernels

@@ -94,6 +94,13 @@ std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
 
 namespace {
 
+// By bits: a branch on values that no one foretells takes longer than both.
+template <typename T>
+T choose(uint8_t chosen, T a, T b) {
+  const T mask = static_cast<T>(-static_cast<T>(chosen != 0));
+  return static_cast<T>((a & mask) | (b & static_cast<T>(~mask)));
+}
+
 /// Chosen between two, a row at a time where each operand runs along it or is one value for all of it.
 template <typename T>
 class Where final : public Kernel {
@@ -116,13 +123,13 @@ class Where final : public Kernel {
         const int64_t dy = nest_.col_stride(0), dc = nest_.col_stride(1), da = nest_.col_stride(2),
                       db = nest_.col_stride(3);
         if (dy == 1 && dc == 1 && da == 1 && db == 1) {
-          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? a[c] : b[c];
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], a[c], b[c]);
         } else if (dy == 1 && dc == 1 && da == 0 && db == 1) {
-          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? *a : b[c];
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], *a, b[c]);
         } else if (dy == 1 && dc == 1 && da == 1 && db == 0) {
-          for (int64_t c = 0; c < tile.cols; ++c) y[c] = chosen[c] != 0 ? a[c] : *b;
+          for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], a[c], *b);
         } else {
-          for (int64_t c = 0; c < tile.cols; ++c) y[c * dy] = chosen[c * dc] != 0 ? a[c * da] : b[c * db];
+          for (int64_t c = 0; c < tile.cols; ++c) y[c * dy] = choose(chosen[c * dc], a[c * da], b[c * db]);
         }
       }
     });

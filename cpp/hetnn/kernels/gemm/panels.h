@@ -10,6 +10,25 @@
 
 namespace hetnn::kernels {
 
+/// Packs an f32 weight into panels; a part is a panel.
+class PanelPacker final : public Packer {
+ public:
+  /// `first`: the element of the weight that the strides count from.
+  PanelPacker(const PanelShape& shape, const PackStrides& strides, int64_t first = 0)
+      : shape_(shape), strides_(strides), first_(first) {}
+  int64_t packed_bytes() const override { return shape_.packed_bytes(); }
+  int64_t parts() const override { return shape_.groups * shape_.panels_per_group(); }
+  void pack(Share parts, const std::byte* weight, std::byte* packed) const override {
+    pack_panels(shape_, parts, reinterpret_cast<const float*>(weight) + first_, strides_,
+                reinterpret_cast<float*>(packed));
+  }
+
+ private:
+  PanelShape shape_;
+  PackStrides strides_;
+  int64_t first_;
+};
+
 /// Pointers and strides of one run.
 struct PanelRun {
   const RowSource* source = nullptr;

@@ -133,6 +133,7 @@ void pack_float_panels(const PanelShape& shape, const std::byte* weight, const P
 
 template void pack_panels(const PanelShape&, const float*, const PackStrides&, float*);
 template void pack_panels(const PanelShape&, const int8_t*, const PackStrides&, int8_t*);
+template void pack_panels(const PanelShape&, Share, const float*, const PackStrides&, float*);
 template void pack_panels(const PanelShape&, Share, const int8_t*, const PackStrides&, int8_t*);
 
 }  // namespace hetnn::kernels

@@ -13,7 +13,7 @@ Refusal refuse_variable(const Variant& variant, const ops::Call& call, const Ker
   for (size_t k = 0; k < call.inputs.size(); ++k) {
     if (!call.has(k)) continue;
     const bool is_weight = variant.is_weight && variant.is_weight(asked, present++);
-    if (is_weight || (variant.is_table && variant.is_table(static_cast<int>(k))))
+    if ((is_weight && !variant.packer) || (variant.is_table && variant.is_table(static_cast<int>(k))))
       return text(variant.name, " takes constants as ", call.op->inputs[k].name, ".");
   }
   return std::nullopt;

@@ -242,7 +242,8 @@ class CpuBound final : public BoundCode {
     const kernels::KernelCall kernel_call{inputs, computed, params, steps};
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
-      if (inputs[k].packed != weight) at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
+      if (inputs[k].packed != weight && !(weight && variant->packer))
+        at_fault(weight ? "reads a weight that is not packed" : "reads a packed weight");
     }
     const bool can = std::ranges::any_of(kernels::all_kernels(), [&](const kernels::Variant& each) {
       return each.name == command.variant && kernels::computes(each, *command.op);

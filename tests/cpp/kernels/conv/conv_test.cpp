@@ -264,11 +264,14 @@ TEST(ConvTranspose2d, MatchesItsMeaning) {
        .padding = {1, 0, 1, 0},
        .dh = 2,
        .groups = 2},
-      {.c = 6, .h = 3, .w = 3, .o = 6, .kh = 1, .kw = 1, .sh = 2, .sw = 3}};
-  for (const Case& c : cases)
+      {.c = 6, .h = 3, .w = 3, .o = 6, .kh = 1, .kw = 1, .sh = 2, .sw = 3},
+      {.n = 2, .c = 12, .h = 5, .w = 7, .o = 18, .kh = 3, .kw = 2, .padding = {1, 0, 2, 1}, .dh = 2, .groups = 2},
+      {.c = 3, .h = 6, .w = 5, .o = 20, .kh = 3, .kw = 4, .padding = {2, 3, 0, 1}}};
+  for (Case c : cases)
     for (const int64_t extra : {0, 1})
       for (const bool nhwc : {true, false}) {
         if (extra >= c.sh || extra >= c.sw) continue;
+        c.algorithm = c.sh == 1 && c.sw == 1 && nhwc ? "direct" : "phases";
         const Size g = {(c.h - 1) * c.sh - c.padding[0] - c.padding[2] + (c.kh - 1) * c.dh + 1 + extra,
                         (c.w - 1) * c.sw - c.padding[1] - c.padding[3] + (c.kw - 1) * c.dw + 1 + extra};
         const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 1) : random_plain({c.n, c.c, c.h, c.w}, 1);
@@ -283,6 +286,34 @@ TEST(ConvTranspose2d, MatchesItsMeaning) {
                      params_of(c, true), {expected}, 2e-6, "conv_transpose2d " + describe(c), {{"tanh", -1, {}}});
         if (HasFatalFailure()) return;
       }
+}
+
+TEST(Conv2dWeightGradient, MatchesItsMeaning) {
+  const std::vector<Case> cases = {
+      {.n = 3, .c = 16, .h = 9, .w = 8, .o = 16, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}},
+      {.n = 2, .c = 1, .h = 12, .w = 11, .o = 6, .kh = 5, .kw = 5, .padding = {2, 2, 2, 2}},
+      {.n = 2, .c = 19, .h = 7, .w = 6, .o = 35},
+      {.n = 2, .c = 5, .h = 11, .w = 10, .o = 9, .kh = 3, .kw = 4, .sh = 2, .sw = 3, .padding = {1, 0, 2, 3}},
+      {.n = 5, .c = 6, .h = 9, .w = 12, .o = 4, .kh = 2, .kw = 3, .sh = 3, .sw = 2, .padding = {0, 2, 1, 0}, .dh = 2},
+      {.n = 2, .c = 12, .h = 6, .w = 7, .o = 30, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 3},
+      {.n = 2, .c = 7, .h = 6, .w = 7, .o = 7, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 7},
+      {.c = 2, .h = 2, .w = 3, .o = 5, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}},
+      {.n = 8, .c = 8, .h = 70, .w = 64, .o = 8, .kh = 3, .kw = 3},  // more images than are copied at once
+      {.n = 0, .c = 2, .h = 5, .w = 5, .o = 3, .kh = 3, .kw = 3}};
+  for (const Case& c : cases)
+    for (const int layouts : {0, 1, 2}) {
+      const Size g = output_of(c);
+      const std::vector<int64_t> image = {c.n, c.c, c.h, c.w}, result = {c.n, c.o, g.height, g.width};
+      const Tensor x = layouts == 0 ? random_plain(image, 1) : random_nhwc(image, 1, 3);
+      const Tensor gradient = layouts == 2 ? random_plain(result, 2) : random_nhwc(result, 2, layouts);
+      ops::Attrs attrs = attrs_of(c);
+      attrs.emplace("kernel", dims({c.kh, c.kw}));
+      const auto expected = meaning("conv2d_weight_gradient", {x, gradient}, std::move(attrs));
+      check_kernel("conv2d_weight_gradient", {x, gradient},
+                   {TensorView::plain(DType::f32, std::vector<int64_t>{c.o, c.c / c.groups, c.kh, c.kw})},
+                   params_of(c, false), {expected}, 2e-6, "conv2d_weight_gradient " + describe(c));
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST(Conv2d, NamesWhatDoesNotFit) {

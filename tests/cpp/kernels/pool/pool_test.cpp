@@ -44,6 +44,24 @@ void for_layouts(const Case& c, F f) {
   for_layouts(c, y.shape()[2], y.shape()[3], f);
 }
 
+TEST(MaxPoolIndices, MatchesItsMeaning) {
+  std::vector<Case> cases = kCases;
+  cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});
+  for (const Case& c : cases) {
+    for_layouts(c, [&](Tensor x, const TensorView& y) {
+      for (size_t k = 0; k < x.values.size(); k += 3) x.values[k] = 0.5;  // equals
+      x.values[3] = x.values[4] = std::nan("");
+      ops::Attrs attrs = attrs_of(c);
+      attrs.emplace("dilation", dims_of(c.dilation));
+      const Params params = {
+          {"kernel", c.kernel}, {"stride", c.stride}, {"padding", c.padding}, {"dilation", c.dilation}};
+      check_kernel("max_pool_indices", {x}, {TensorView::plain(DType::i64, y.shape())}, params,
+                   {meaning("max_pool_indices", {x}, std::move(attrs))}, 0.0, "max_pool_indices");
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(MaxPool2d, MatchesItsMeaning) {
   std::vector<Case> cases = kCases;
   cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});

@@ -87,8 +87,16 @@ def _groups_in_front(call: Call, x: Any, groups: int) -> Any:
 
 
 def _of_kernel(call: Call, x: Any, grad: Any, kernel: list[int], window: dict[str, Any]) -> Any:
-    """The gradient of the weight of y = conv(x, w): a convolution of x by grad with stride and dilation exchanged."""
+    """The gradient of the weight of y = conv(x, w): of three axes a convolution of x by grad with stride and dilation
+    exchanged."""
     axes = len(kernel)
+    if axes == 2:
+        return call.create("conv2d_weight_gradient", [x, grad], kernel=kernel, **window)
+    if axes == 1:
+        line = {name: [0 if name == "padding" else 1, *v] for name, v in window.items() if name != "groups"}
+        images = [call.reshape(v, [v.shape[0], v.shape[1], 1, v.shape[2]]) for v in (x, grad)]
+        of_weight = call.create("conv2d_weight_gradient", images, kernel=[1, *kernel], **line, groups=window["groups"])
+        return call.reshape(of_weight, [of_weight.shape[0], of_weight.shape[1], *kernel])
     groups = window["groups"]
     turned = {
         "stride": window["dilation"],

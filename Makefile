@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-files \
+        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures docs stubs wheel notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -135,6 +135,11 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
+# Ranges of elementwise functions against what they and their kernels give, RANGE_POINTS of each.
+RANGE_POINTS ?= 10000000
+sweep-ranges: $(STAMPS)/install
+	cmake --build $(BUILD) -j $(JOBS) --target conformance_test
+	HETNN_RANGE_POINTS=$(RANGE_POINTS) $(BUILD)/tests/cpp/conformance_test --gtest_filter='Range.*'
 # ONNX models altered in their bytes and inside, FUZZ_MODELS of them; then extreme numbers in every place of each.
 FUZZ_MODELS ?= 100000
 fuzz-onnx: $(STAMPS)/install

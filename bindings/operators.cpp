@@ -4,6 +4,7 @@
 
 #include "bindings/attributes.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/ops/elementwise/readings.h"
 #include "hetnn/ops/op_def.h"
 
 namespace py = pybind11;
@@ -18,6 +19,12 @@ py::list kernels_of(const ops::OpDef& op) {
     if (kernels::computes(variant, op)) out.append(variant.name);
   }
   return out;
+}
+
+// With the operator's own names of its inputs.
+std::string formula_text(const ops::OpDef& op, ops::Function function) {
+  return ops::to_string(
+      ops::value_of(function, std::string(op.inputs.front().name), std::string(op.inputs.back().name)));
 }
 
 py::dict describe(const ops::OpDef& op) {
@@ -41,11 +48,47 @@ py::dict describe(const ops::OpDef& op) {
     constraints.append(py::dict(py::arg("device_class") = constraint.device_class, py::arg("label") = constraint.label,
                                 py::arg("text") = constraint.text));
   }
-  return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("inputs") = inputs,
-                  py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
-                  py::arg("torch") = torch, py::arg("onnx") = onnx, py::arg("constraints") = constraints,
-                  py::arg("kernels") = kernels_of(op), py::arg("checks") = op.check != nullptr,
-                  py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
+  const auto function = ops::function_from_name(op.name);
+  const std::string formula = function ? formula_text(op, *function) : "";
+  return py::dict(
+      py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("formula") = formula, py::arg("inputs") = inputs,
+      py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits, py::arg("torch") = torch,
+      py::arg("onnx") = onnx, py::arg("constraints") = constraints, py::arg("kernels") = kernels_of(op),
+      py::arg("checks") = op.check != nullptr, py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
+}
+
+// Expressions as operators in their order: each takes numbers, operands by name and what earlier ones made, by place.
+class Steps {
+ public:
+  py::object place(const ops::Expression& x) {
+    if (x.op().empty()) return x.name().empty() ? py::object(py::float_(x.number())) : py::object(py::str(x.name()));
+    const auto known = places_.find(x.identity());
+    if (known != places_.end()) return py::int_(known->second);
+    py::list in;
+    for (const ops::Expression& each : x.in()) in.append(place(each));
+    steps_.append(py::make_tuple(x.op(), in));
+    return py::int_(places_[x.identity()] = py::len(steps_) - 1);
+  }
+  const py::list& list() const { return steps_; }
+
+ private:
+  py::list steps_;
+  std::map<const void*, size_t> places_;
+};
+
+py::object formula(const std::string& name, const std::string& of) {
+  const auto function = ops::function_from_name(name);
+  if (!function) return py::none();
+  const std::vector<ops::Expression> found = of == "slopes"    ? ops::slopes_of(*function)
+                                             : of == "complex" ? ops::complex_parts_of(*function)
+                                                               : std::vector{ops::value_of(*function)};
+  Steps steps;
+  py::list results;
+  for (const ops::Expression& each : found) {
+    if (!each) return py::none();
+    results.append(steps.place(each));
+  }
+  return py::make_tuple(steps.list(), results);
 }
 
 }  // namespace
@@ -60,6 +103,10 @@ void bind_operators(py::module_& m) {
       },
       "Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, "
       "constraints, tolerance, samples.");
+  m.def("formula", formula, py::arg("name"), py::arg("of"),
+        "An elementwise function's `value`, its `slopes` by each operand, or the parts of its `complex` form: the "
+        "operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of "
+        "them are the results. None where there is no such form.");
 }
 
 }  // namespace hetnn

@@ -29,6 +29,8 @@ def _input(row: dict[str, Any]) -> str:
 
 def _operator_section(op: dict[str, Any]) -> str:
     lines = [f"## {op['name']}", "", op["doc"], ""]
+    if op["formula"] and not op["formula"].startswith(f"{op['name']}("):
+        lines.append(f"- formula: `{op['formula']}`")
     lines += [f"- input {_input(row)}: {row['doc']}" for row in op["inputs"]]
     for row in op["attrs"]:
         preset = "required" if row["default"] is None else f"default `{row['default']}`"

@@ -40,6 +40,7 @@ __all__: list[str] = [
     "extract",
     "figures_without_source",
     "for_integers",
+    "formula",
     "insert_conversions",
     "interpret",
     "isa_manual",
@@ -504,6 +505,11 @@ def figures_without_source(json: str) -> list[str]:
 def for_integers(graph: Graph, attention: bool) -> Graph:
     """
     The canonical form of a graph, with dense convolutions in place of transposed ones, and where asked for with two products and a softmax in place of attention.
+    """
+
+def formula(name: str, of: str) -> typing.Any:
+    """
+    An elementwise function's `value`, its `slopes` by each operand, or the parts of its `complex` form: the operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of them are the results. None where there is no such form.
     """
 
 def insert_conversions(

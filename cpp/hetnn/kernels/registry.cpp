@@ -5,7 +5,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/packing.h"
-#include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/elementwise/formula.h"
 
 namespace hetnn::kernels {
 
@@ -102,15 +102,11 @@ std::string_view speed_of(std::string_view function) {
 }
 
 std::optional<Step> function_of(const ops::Call& call) {
-  // One operator with two formulas: each is a function of its own.
-  std::string name(call.op->name);
-  if (const auto form = call.attrs.find("approximate");
-      form != call.attrs.end() && call.string("approximate") != "none")
-    name += "_" + call.string("approximate");
-  const std::optional<ops::Function> function = ops::function_from_name(name);
+  const std::optional<ops::Function> function = ops::called_function(call);
   if (!function) return std::nullopt;
-  Step out{.function = std::move(name), .input = -1, .values = {}};
-  for (std::string_view constant : ops::function_def(*function).constants) {
+  const ops::FunctionDef& def = ops::function_def(*function);
+  Step out{.function = std::string(def.name), .input = -1, .values = {}};
+  for (std::string_view constant : def.constants) {
     if (!constant.empty()) out.values.push_back(call.real(constant));
   }
   return out;

@@ -7,27 +7,30 @@
 #include <limits>
 #include <map>
 
+#include "hetnn/ops/elementwise/formula.h"
 #include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes {
 namespace {
 
-using Function = PiecewiseLinear;
-using Operands = std::vector<Function>;
+using Operands = std::vector<PiecewiseLinear>;
+using Pieces = std::optional<PiecewiseLinear>;
 
 // What people write has two or three pieces; reading stops here, so that it never costs much.
 constexpr int kMostNodes = 64;
 constexpr size_t kMostKnots = 16;
 
-Function line(double slope, double offset) { return {{{slope, offset}}, {}, {}, slope == 0 ? offset : std::nan("")}; }
+PiecewiseLinear line(double slope, double offset) {
+  return {{{slope, offset}}, {}, {}, slope == 0 ? offset : std::nan("")};
+}
 
-size_t piece_of(const Function& f, double x) {
+size_t piece_of(const PiecewiseLinear& f, double x) {
   return static_cast<size_t>(std::lower_bound(f.knots.begin(), f.knots.end(), x) - f.knots.begin());
 }
 
-bool is_knot(const Function& f, size_t piece, double x) { return piece < f.knots.size() && f.knots[piece] == x; }
+bool is_knot(const PiecewiseLinear& f, size_t piece, double x) { return piece < f.knots.size() && f.knots[piece] == x; }
 
-double value_at(const Function& f, double x) {
+double value_at(const PiecewiseLinear& f, double x) {
   const size_t piece = piece_of(f, x);
   return is_knot(f, piece, x) ? f.at[piece] : f.lines[piece](x);
 }
@@ -56,10 +59,10 @@ void sort_knots(std::vector<double>& knots) {
 // All knots of the operands, and, where `crossings`, the points between them at which the first two are equal.
 std::vector<double> common_knots(const Operands& operands, bool crossings) {
   std::vector<double> knots;
-  for (const Function& f : operands) knots.insert(knots.end(), f.knots.begin(), f.knots.end());
+  for (const PiecewiseLinear& f : operands) knots.insert(knots.end(), f.knots.begin(), f.knots.end());
   sort_knots(knots);
   if (!crossings) return knots;
-  const Function &f = operands[0], &g = operands[1];
+  const PiecewiseLinear &f = operands[0], &g = operands[1];
   std::vector<double> found;
   for_each_piece(knots, [&](double from, double to) {
     const double middle = inside(from, to);
@@ -74,15 +77,15 @@ std::vector<double> common_knots(const Operands& operands, bool crossings) {
 
 // The result of `of_lines` on every piece and of `of_values` at every knot. `of_lines` also gets a point of the piece.
 template <typename OfLines, typename OfValues>
-std::optional<Function> combine(const Operands& operands, bool crossings, OfLines of_lines, OfValues of_values) {
-  Function out;
+Pieces combine(const Operands& operands, bool crossings, OfLines of_lines, OfValues of_values) {
+  PiecewiseLinear out;
   out.knots = common_knots(operands, crossings);
   if (out.knots.size() > kMostKnots) return std::nullopt;
   bool linear = true;
   for_each_piece(out.knots, [&](double from, double to) {
     const double middle = inside(from, to);
     std::vector<Line> lines;
-    for (const Function& f : operands) lines.push_back(f.lines[piece_of(f, middle)]);
+    for (const PiecewiseLinear& f : operands) lines.push_back(f.lines[piece_of(f, middle)]);
     const std::optional<Line> result = of_lines(lines, middle);
     linear = linear && result && std::isfinite(result->slope) && std::isfinite(result->offset);
     if (result) out.lines.push_back(*result);
@@ -90,11 +93,11 @@ std::optional<Function> combine(const Operands& operands, bool crossings, OfLine
   if (!linear) return std::nullopt;
   for (double knot : out.knots) {
     std::vector<double> values;
-    for (const Function& f : operands) values.push_back(value_at(f, knot));
+    for (const PiecewiseLinear& f : operands) values.push_back(value_at(f, knot));
     out.at.push_back(of_values(values));
   }
   std::vector<double> of_nan;
-  for (const Function& f : operands) of_nan.push_back(f.of_nan);
+  for (const PiecewiseLinear& f : operands) of_nan.push_back(f.of_nan);
   out.of_nan = of_values(of_nan);
   return out;
 }
@@ -102,7 +105,7 @@ std::optional<Function> combine(const Operands& operands, bool crossings, OfLine
 using Lines = std::vector<Line>;
 using Values = std::vector<double>;
 
-std::optional<Function> sum(const Operands& operands, double sign) {
+Pieces sum(const Operands& operands, double sign) {
   return combine(
       operands, false,
       [sign](const Lines& l, double) -> std::optional<Line> {
@@ -111,7 +114,7 @@ std::optional<Function> sum(const Operands& operands, double sign) {
       [sign](const Values& v) { return v[0] + sign * v[1]; });
 }
 
-std::optional<Function> product(const Operands& operands) {
+Pieces product(const Operands& operands) {
   return combine(
       operands, false,
       [](const Lines& l, double) -> std::optional<Line> {
@@ -121,7 +124,7 @@ std::optional<Function> product(const Operands& operands) {
       [](const Values& v) { return v[0] * v[1]; });
 }
 
-std::optional<Function> quotient(const Operands& operands) {
+Pieces quotient(const Operands& operands) {
   return combine(
       operands, false,
       [](const Lines& l, double) -> std::optional<Line> {
@@ -133,7 +136,7 @@ std::optional<Function> quotient(const Operands& operands) {
 
 // One of the two operands, by a comparison of their values.
 template <typename TakesFirst>
-std::optional<Function> either(const Operands& operands, TakesFirst takes_first) {
+Pieces either(const Operands& operands, TakesFirst takes_first) {
   return combine(
       operands, true,
       [&](const Lines& l, double x) -> std::optional<Line> { return takes_first(l[0](x), l[1](x)) ? l[0] : l[1]; },
@@ -142,15 +145,15 @@ std::optional<Function> either(const Operands& operands, TakesFirst takes_first)
         return takes_first(v[0], v[1]) ? v[0] : v[1];
       });
 }
-std::optional<Function> maximum(const Operands& operands) {
+Pieces maximum(const Operands& operands) {
   return either(operands, [](double a, double b) { return a >= b; });
 }
-std::optional<Function> minimum(const Operands& operands) {
+Pieces minimum(const Operands& operands) {
   return either(operands, [](double a, double b) { return a <= b; });
 }
 
 template <typename Holds>
-std::optional<Function> compare(const Operands& operands, Holds holds) {
+Pieces compare(const Operands& operands, Holds holds) {
   return combine(
       operands, true,
       [&](const Lines& l, double x) -> std::optional<Line> {
@@ -159,74 +162,136 @@ std::optional<Function> compare(const Operands& operands, Holds holds) {
       [&](const Values& v) { return holds(v[0], v[1]) ? 1.0 : 0.0; });
 }
 
-std::optional<Function> choose(const Operands& operands) {
+Pieces choose(const Operands& operands) {
   return combine(
       operands, false, [](const Lines& l, double) -> std::optional<Line> { return l[0].offset != 0 ? l[1] : l[2]; },
       [](const Values& v) { return v[0] != 0 ? v[1] : v[2]; });
 }
 
-// Conditions are 0 or 1: a product is `and`, a maximum `or`.
-using Meaning = std::optional<Function> (*)(const ir::Node&, const Operands&);
+// Of operators that are no rows of the formulas. Conditions are 0 or 1: a product is `and`, a maximum `or`.
+using Meaning = Pieces (*)(const Operands&);
 const std::map<std::string_view, Meaning>& meanings() {
   static const std::map<std::string_view, Meaning> table = {
-      {"add", [](const ir::Node&, const Operands& o) { return sum(o, 1); }},
-      {"sub", [](const ir::Node&, const Operands& o) { return sum(o, -1); }},
-      {"mul", [](const ir::Node&, const Operands& o) { return product(o); }},
-      {"div", [](const ir::Node&, const Operands& o) { return quotient(o); }},
-      {"neg",
-       [](const ir::Node&, const Operands& o) {
-         return product({o[0], line(0, -1)});
-       }},
-      {"abs",
-       [](const ir::Node&, const Operands& o) {
-         const std::optional<Function> mirrored = product({o[0], line(0, -1)});
-         return mirrored ? maximum({o[0], *mirrored}) : std::nullopt;
-       }},
-      {"sign",
-       [](const ir::Node&, const Operands& o) {
-         const Operands zero = {o[0], line(0, 0)};
-         const std::optional<Function> above = compare(zero, std::greater<>()), below = compare(zero, std::less<>());
-         return above && below ? sum({*above, *below}, -1) : std::nullopt;
-       }},
-      {"relu",
-       [](const ir::Node&, const Operands& o) {
-         return maximum({o[0], line(0, 0)});
-       }},
-      {"leaky_relu",
-       [](const ir::Node& node, const Operands& o) {
-         const std::optional<Function> sloped = product({o[0], line(0, node.real("negative_slope"))});
-         const auto above = compare({o[0], line(0, 0)}, std::greater<>());
-         return sloped && above ? choose({*above, o[0], *sloped}) : std::nullopt;
-       }},
-      {"clamp",
-       [](const ir::Node& node, const Operands& o) {
-         std::optional<Function> f = o[0];
-         if (std::isfinite(node.real("min"))) f = maximum({*f, line(0, node.real("min"))});
-         if (f && std::isfinite(node.real("max"))) f = minimum({*f, line(0, node.real("max"))});
-         return f;
-       }},
-      {"maximum", [](const ir::Node&, const Operands& o) { return maximum(o); }},
-      {"minimum", [](const ir::Node&, const Operands& o) { return minimum(o); }},
-      {"gt", [](const ir::Node&, const Operands& o) { return compare(o, std::greater<>()); }},
-      {"ge", [](const ir::Node&, const Operands& o) { return compare(o, std::greater_equal<>()); }},
-      {"lt", [](const ir::Node&, const Operands& o) { return compare(o, std::less<>()); }},
-      {"le", [](const ir::Node&, const Operands& o) { return compare(o, std::less_equal<>()); }},
-      {"logical_and", [](const ir::Node&, const Operands& o) { return product(o); }},
-      {"logical_or", [](const ir::Node&, const Operands& o) { return maximum(o); }},
+      {"gt", [](const Operands& o) { return compare(o, std::greater<>()); }},
+      {"ge", [](const Operands& o) { return compare(o, std::greater_equal<>()); }},
+      {"lt", [](const Operands& o) { return compare(o, std::less<>()); }},
+      {"le", [](const Operands& o) { return compare(o, std::less_equal<>()); }},
+      {"logical_and", [](const Operands& o) { return product(o); }},
+      {"logical_or", [](const Operands& o) { return maximum(o); }},
       {"logical_not",
-       [](const ir::Node&, const Operands& o) {
+       [](const Operands& o) {
          return sum({line(0, 1), o[0]}, -1);
        }},
-      {"where", [](const ir::Node&, const Operands& o) { return choose(o); }},
+      {"where", [](const Operands& o) { return choose(o); }},
   };
   return table;
+}
+
+}  // namespace
+
+/// What a formula is of functions that are linear in pieces: another one, or none.
+struct Bent {
+  Pieces pieces;
+  static Bent constant(double value) { return {line(0, value)}; }
+};
+
+template <typename F, typename... Rest>
+static Bent of(F f, const Bent& first, const Rest&... rest) {
+  if (!(first.pieces && ... && rest.pieces)) return {};
+  return {f(Operands{*first.pieces, *rest.pieces...})};
+}
+
+// NOLINTBEGIN(readability-identifier-naming): the vocabulary's names
+static Bent Add(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return sum(o, 1); }, x, y);
+}
+static Bent Sub(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return sum(o, -1); }, x, y);
+}
+static Bent Mul(const Bent& x, const Bent& y) { return of(product, x, y); }
+static Bent MulAdd(const Bent& x, const Bent& y, const Bent& z) { return Add(Mul(x, y), z); }
+static Bent Neg(const Bent& x) { return Mul(x, Bent::constant(-1)); }
+static Bent Div(const Bent& x, const Bent& y) { return of(quotient, x, y); }
+static Bent Quotient(const Bent& x, const Bent& y) { return Div(x, y); }
+static Bent MaxNan(const Bent& x, const Bent& y) { return of(maximum, x, y); }
+static Bent MinNan(const Bent& x, const Bent& y) { return of(minimum, x, y); }
+static Bent Abs(const Bent& x) { return MaxNan(x, Neg(x)); }
+static Bent Gt(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return compare(o, std::greater<>()); }, x, y);
+}
+static Bent Select(const Bent& condition, const Bent& x, const Bent& y) { return of(choose, condition, x, y); }
+// A limit is a constant, and none where it is infinite.
+static bool is_endless(const Bent& limit) { return limit.pieces && std::isinf(limit.pieces->lines.front().offset); }
+static Bent AtLeast(const Bent& limit, const Bent& x) { return is_endless(limit) ? x : MaxNan(limit, x); }
+static Bent AtMost(const Bent& limit, const Bent& x) { return is_endless(limit) ? x : MinNan(limit, x); }
+
+// What bends everywhere, or jumps without end.
+// clang-format off
+static Bent Sqrt(const Bent& /*x*/) { return {}; }
+static Bent Exp(const Bent& /*x*/) { return {}; }
+static Bent Exp2(const Bent& /*x*/) { return {}; }
+static Bent Expm1(const Bent& /*x*/) { return {}; }
+static Bent Log(const Bent& /*x*/) { return {}; }
+static Bent Log2(const Bent& /*x*/) { return {}; }
+static Bent Log10(const Bent& /*x*/) { return {}; }
+static Bent Log1p(const Bent& /*x*/) { return {}; }
+static Bent Sigmoid(const Bent& /*x*/) { return {}; }
+static Bent Silu(const Bent& /*x*/) { return {}; }
+static Bent Tanh(const Bent& /*x*/) { return {}; }
+static Bent Erf(const Bent& /*x*/) { return {}; }
+static Bent Erfc(const Bent& /*x*/) { return {}; }
+static Bent Sin(const Bent& /*x*/) { return {}; }
+static Bent Cos(const Bent& /*x*/) { return {}; }
+static Bent Tan(const Bent& /*x*/) { return {}; }
+static Bent Asin(const Bent& /*x*/) { return {}; }
+static Bent Acos(const Bent& /*x*/) { return {}; }
+static Bent Atan(const Bent& /*x*/) { return {}; }
+static Bent Sinh(const Bent& /*x*/) { return {}; }
+static Bent Cosh(const Bent& /*x*/) { return {}; }
+static Bent Asinh(const Bent& /*x*/) { return {}; }
+static Bent Acosh(const Bent& /*x*/) { return {}; }
+static Bent Atanh(const Bent& /*x*/) { return {}; }
+static Bent RoundDown(const Bent& /*x*/) { return {}; }
+static Bent RoundUp(const Bent& /*x*/) { return {}; }
+static Bent RoundToZero(const Bent& /*x*/) { return {}; }
+static Bent RoundToEven(const Bent& /*x*/) { return {}; }
+static Bent Atan2(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+static Bent Pow(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+static Bent Fmod(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+static Bent Remainder(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+static Bent FloorDivide(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+// clang-format on
+// NOLINTEND(readability-identifier-naming)
+
+namespace {
+
+Pieces of_formula(ops::Function function, const ops::Call* call, const Operands& in) {
+  Bent constants[2];
+  const ops::FunctionDef& def = ops::function_def(function);
+  for (size_t k = 0; k < static_cast<size_t>(def.constant_count()); ++k)
+    constants[k] = Bent::constant(call ? call->real(def.constants[k]) : 0);
+  return ops::apply(function, Bent{in.front()}, Bent{in.back()}, constants[0], constants[1]).pieces;
+}
+
+// Whether it has pieces of a line, the other operands being constant.
+bool has_pieces(ops::Function function) {
+  static const std::vector<bool> table = [] {
+    std::vector<bool> out;
+    for (size_t k = 0; k < ops::functions().size(); ++k) {
+      const auto each = static_cast<ops::Function>(k);
+      const PiecewiseLinear x = line(1, 0), one = line(0, 1);
+      out.push_back(of_formula(each, nullptr, {x, one}) || of_formula(each, nullptr, {one, x}));
+    }
+    return out;
+  }();
+  return table[static_cast<size_t>(function)];
 }
 
 class Reader {
  public:
   explicit Reader(const ir::Value& x) : x_(x) {}
 
-  std::optional<Function> read(const ir::Value& y, size_t index) {
+  Pieces read(const ir::Value& y, size_t index) {
     nodes_ = 0;
     index_ = index;
     return visit(y);
@@ -235,23 +300,23 @@ class Reader {
   int axis() const { return axis_; }
 
  private:
-  std::optional<Function> visit(const ir::Value& y) {
+  Pieces visit(const ir::Value& y) {
     if (&y == &x_) return line(1, 0);
     const ir::Node* node = y.producer();
     if (!node || ++nodes_ > kMostNodes) return std::nullopt;
     if (node->is_constant()) return constant(*node);
-    const auto meaning = meanings().find(node->op().name);
-    if (meaning == meanings().end()) return std::nullopt;
+    if (!can_be_followed(*node)) return std::nullopt;
     Operands operands;
     for (const ir::Value* input : node->inputs()) {
-      std::optional<Function> operand = visit(*input);
+      Pieces operand = visit(*input);
       if (!operand) return std::nullopt;
       operands.push_back(std::move(*operand));
     }
-    return meaning->second(*node, operands);
+    if (const auto function = ops::called_function(node->call())) return of_formula(*function, &node->call(), operands);
+    return meanings().at(node->op().name)(operands);
   }
 
-  std::optional<Function> constant(const ir::Node& node) {
+  Pieces constant(const ir::Node& node) {
     const Tensor& tensor = node.tensor("value");
     auto known = constants_.find(&node);
     if (known == constants_.end()) {
@@ -289,7 +354,12 @@ bool PiecewiseLinear::continuous(double roundings) const {
   return true;
 }
 
-bool can_be_followed(const ir::Node& node) { return meanings().contains(node.op().name); }
+bool can_be_followed(const ir::Node& node) {
+  // Operands along the channels do not lie as others do.
+  if (node.op().has(ops::Trait::channelwise)) return false;
+  const auto function = ops::called_function(node.call());
+  return function ? has_pieces(*function) : meanings().contains(node.op().name);
+}
 
 std::optional<AxisFunctions> as_functions(const ir::Value& y, const ir::Value& x) {
   Reader reader(x);

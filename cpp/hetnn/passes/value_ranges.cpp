@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "hetnn/ops/elementwise/formula.h"
 #include "hetnn/passes/numbers.h"
 
 namespace hetnn::passes {
@@ -12,32 +13,17 @@ namespace {
 
 using Operands = std::vector<Range>;
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
 // More than the sums of any layer lose by rounding, as a share of them.
 constexpr double kRoundings = 1e-3;
 
 Range around_zero(double largest) { return {-largest, largest}; }
 
-Range hull(Range a, Range b) { return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)}; }
-
-// What rounding may add; the difference of infinities may be anything.
-Range rounded(double lo, double hi) {
-  if (std::isnan(lo) || std::isnan(hi)) return {};
-  return {lo - std::abs(lo) * kRoundings, hi + std::abs(hi) * kRoundings};
-}
-
-Range product(Range a, Range b) {
-  const double corners[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
-  if (std::any_of(std::begin(corners), std::end(corners), [](double c) { return std::isnan(c); })) return {};
-  return {*std::min_element(std::begin(corners), std::end(corners)),
-          *std::max_element(std::begin(corners), std::end(corners))};
-}
-
 Range of_tensor(const Tensor& tensor) {
   if (!has_arithmetic(tensor.dtype())) return {};
-  Range out{kInf, -kInf};
-  for (double value : to_doubles(tensor)) out = std::isnan(value) ? Range{} : hull(out, {value, value});
-  return tensor.elems() == 0 ? Range{} : out;
+  Range out = Range::none(false);
+  for (double value : to_doubles(tensor))
+    out = hull(out, std::isnan(value) ? Range::none(true) : Range{value, value, false});
+  return out.empty() ? Range{} : out;
 }
 
 // The largest sum of the magnitudes in a row of the weights, times x, and the bias.
@@ -61,51 +47,18 @@ using Meaning = Range (*)(const ir::Node&, const Operands&);
 
 Range same(const ir::Node&, const Operands& in) { return in[0]; }
 Range with_zero(const ir::Node&, const Operands& in) { return hull(in[0], {0, 0}); }
-Range unit(const ir::Node&, const Operands&) { return {0, 1}; }
+Range averaged(const ir::Node&, const Operands& in) {
+  return {in[0].lo - std::abs(in[0].lo) * kRoundings, in[0].hi + std::abs(in[0].hi) * kRoundings};
+}
 
+// Of operators that are no elementwise functions, whose ranges their formulas say.
 const std::map<std::string_view, Meaning>& meanings() {
   static const std::map<std::string_view, Meaning> table = {
       {"conv2d", of_layer},
       {"linear", of_layer},
-      {"relu",
-       [](const ir::Node&, const Operands& in) {
-         return Range{std::max(in[0].lo, 0.0), std::max(in[0].hi, 0.0)};
-       }},
-      {"leaky_relu",
-       [](const ir::Node& node, const Operands& in) {
-         const double slope = node.real("negative_slope");
-         return hull(hull(in[0], {0, 0}), product(in[0], {slope, slope}));
-       }},
-      {"prelu", [](const ir::Node&, const Operands& in) { return hull(in[0], product(in[0], in[1])); }},
-      {"clamp",
-       [](const ir::Node& node, const Operands& in) {
-         const double lo = node.real("min"), hi = node.real("max");
-         return lo <= hi ? Range{std::clamp(in[0].lo, lo, hi), std::clamp(in[0].hi, lo, hi)} : Range{hi, hi};
-       }},
-      {"hardsigmoid", unit},
-      {"sigmoid", unit},
-      {"softmax", unit},
-      {"tanh", [](const ir::Node&, const Operands&) { return around_zero(1); }},
-      {"erf", [](const ir::Node&, const Operands&) { return around_zero(1); }},
-      {"hardswish", with_zero},
-      {"abs",
-       [](const ir::Node&, const Operands& in) {
-         return Range{0, in[0].largest()};
-       }},
-      {"neg",
-       [](const ir::Node&, const Operands& in) {
-         return Range{-in[0].hi, -in[0].lo};
-       }},
-      {"add", [](const ir::Node&, const Operands& in) { return rounded(in[0].lo + in[1].lo, in[0].hi + in[1].hi); }},
-      {"sub", [](const ir::Node&, const Operands& in) { return rounded(in[0].lo - in[1].hi, in[0].hi - in[1].lo); }},
-      {"mul", [](const ir::Node&, const Operands& in) { return product(in[0], in[1]); }},
-      {"maximum",
-       [](const ir::Node&, const Operands& in) {
-         return Range{std::max(in[0].lo, in[1].lo), std::max(in[0].hi, in[1].hi)};
-       }},
-      {"minimum",
-       [](const ir::Node&, const Operands& in) {
-         return Range{std::min(in[0].lo, in[1].lo), std::min(in[0].hi, in[1].hi)};
+      {"softmax",
+       [](const ir::Node&, const Operands&) {
+         return Range{0, 1 + kRoundings};
        }},
       {"concat",
        [](const ir::Node&, const Operands& in) {
@@ -120,9 +73,12 @@ const std::map<std::string_view, Meaning>& meanings() {
       {"identity", same},
       {"gather", with_zero},
       {"max_pool2d", same},
-      {"avg_pool2d", with_zero},
-      {"adaptive_avg_pool2d", same},
-      {"mean", same},
+      {"avg_pool2d",
+       [](const ir::Node& node, const Operands& in) {
+         return hull(averaged(node, in), {0, 0});
+       }},
+      {"adaptive_avg_pool2d", averaged},
+      {"mean", averaged},
       {"reduce_max", same},
       {"reduce_min", same},
       {"cast",
@@ -146,9 +102,15 @@ Range of_type(DType dtype) {
   }
 }
 
-}  // namespace
+Range of_function(const ir::Node& node, ops::Function function, const Operands& in) {
+  Range constants[2];
+  const ops::FunctionDef& def = ops::function_def(function);
+  for (int k = 0; k < def.constant_count(); ++k)
+    constants[k] = Range::constant(node.real(def.constants[static_cast<size_t>(k)]));
+  return range_of(function, in[0], in[static_cast<size_t>(def.operands) - 1], constants[0], constants[1]);
+}
 
-double Range::largest() const { return std::max(std::abs(lo), std::abs(hi)); }
+}  // namespace
 
 Ranges value_ranges(const ir::Graph& graph, const Magnitudes& inputs_within) {
   Ranges out;
@@ -164,12 +126,16 @@ Ranges value_ranges(const ir::Graph& graph, const Magnitudes& inputs_within) {
       if (!first.type().quant) out[first.name()] = of_tensor(node->tensor("value"));
       continue;
     }
+    const std::optional<ops::Function> function = ops::called_function(node->call());
     const auto meaning = meanings().find(node->op().name);
     const auto plain = [](const ir::Value* value) { return !value || !value->type().quant; };
-    if (meaning == meanings().end() || !std::all_of(node->inputs().begin(), node->inputs().end(), plain)) continue;
+    if ((!function && meaning == meanings().end()) || !std::all_of(node->inputs().begin(), node->inputs().end(), plain))
+      continue;
     Operands operands;
     for (const ir::Value* input : node->inputs()) operands.push_back(input ? out.at(input->name()) : Range{});
-    if (is_float(first.dtype()) && plain(&first)) out[first.name()] = meaning->second(*node, operands);
+    if (!is_float(first.dtype()) || !plain(&first)) continue;
+    const Range found = function ? of_function(*node, *function, operands) : meaning->second(*node, operands);
+    out[first.name()] = stored(found, first.dtype());
   }
   return out;
 }

@@ -1,22 +1,15 @@
 // What is known of the size of a graph's values, for forms that hold in a range only.
 #pragma once
 
-#include <limits>
 #include <map>
 #include <string>
 
 #include "hetnn/ir/graph.h"
+#include "hetnn/passes/range.h"
 
 namespace hetnn::passes {
 
-/// Every element that is not NaN lies from lo to hi.
-struct Range {
-  double lo = -std::numeric_limits<double>::infinity();
-  double hi = std::numeric_limits<double>::infinity();
-  /// The largest magnitude.
-  double largest() const;
-};
-
+/// Where every element of a value lies.
 using Ranges = std::map<std::string, Range, std::less<>>;
 
 /// The largest magnitudes of inputs, by name, that whoever wrote the model vouches for.

@@ -6,8 +6,7 @@
 #include <iterator>
 #include <limits>
 
-#include "hetnn/base/convert.h"
-#include "hetnn/ops/elementwise/vocabulary.h"
+#include "hetnn/ops/elementwise/formula.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -23,23 +22,6 @@ constexpr FunctionDef kFunctions[] = {
 #undef HETNN_FUNCTION
 };
 #undef HETNN_NAMES
-
-namespace formula {
-
-using namespace vocabulary;  // NOLINT(google-build-using-namespace): formulas are written in it
-
-template <typename V>
-struct Of {
-  static V Const(double value) { return convert<V>(value); }  // NOLINT(readability-identifier-naming)
-#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                             \
-  static V name([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V c0, [[maybe_unused]] V c1) { \
-    __VA_ARGS__                                                                                             \
-  }
-#include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
-};
-
-}  // namespace formula
 
 // The attributes c0 and c1. Of integers they are bounds: the least integer that c0 admits, the greatest that c1 does.
 class Constants {
@@ -119,6 +101,12 @@ std::optional<Function> function_from_name(std::string_view name) {
   const auto* at = std::ranges::find(kFunctions, name, &FunctionDef::name);
   if (at == std::end(kFunctions)) return std::nullopt;
   return static_cast<Function>(at - std::begin(kFunctions));
+}
+
+std::optional<Function> called_function(const Call& call) {
+  const auto form = call.attrs.find("approximate");
+  if (form == call.attrs.end() || call.string("approximate") == "none") return function_from_name(call.op->name);
+  return function_from_name(text(call.op->name, "_", call.string("approximate")));
 }
 
 namespace {

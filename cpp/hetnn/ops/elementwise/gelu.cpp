@@ -1,13 +1,9 @@
 // gelu: y = x * Phi(x), exactly or by its tanh approximation.
-#include "hetnn/ops/elementwise/function.h"
+#include "hetnn/ops/elementwise/formula.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
 namespace {
-
-Function form_of(const Call& call) {
-  return call.string("approximate") == "tanh" ? Function::gelu_tanh : Function::gelu;
-}
 
 std::vector<Type> infer(const Call& call) {
   const std::string& form = call.string("approximate");
@@ -25,7 +21,7 @@ OpDef define_gelu() {
                       .torch = {{"aten.gelu.default", "x approximate"}},
                       .onnx = {{"Gelu", 20, "x approximate"}},
                       .infer = infer,
-                      .meaning = [](const Evaluation& e) { evaluate(form_of(e.call), e); },
+                      .meaning = [](const Evaluation& e) { evaluate(*called_function(e.call), e); },
                       .samples = {"gelu(f32[2,3,5,7])", "gelu(f32[n,4]) {approximate = tanh}"}});
 }
 

@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.lowering.formulas import build_formula, formula
+from hetnn.importers.onnx.rules.call import ONNX, Call
+from hetnn.importers.registry import Row
 
 GRADIENT = "ai.onnx.preview.training.Gradient"
 
 
-def _mul(call: Call, a: Any, b: Any) -> Any:
-    return call.create("mul", [a, b])
+def _passed() -> dict[str, Row]:
+    """The operators that are elementwise functions, which have slopes."""
+    return {name: row for name, row in ONNX.rows.items() if formula(row.op["name"], "slopes") is not None}
 
 
-def _neg(call: Call, x: Any) -> Any:
-    return call.create("neg", [x])
+def _parts(call: Call, node: onnx.NodeProto, given: Any, inputs: Sequence[Any]) -> list[Any]:
+    """What comes to each input of a node of what comes to its output; None where it is nothing."""
+    if node.op_type == "Identity":
+        return [given]
+    row = _passed()[node.op_type]
+    told = {attr.name: onnx.helper.get_attribute_value(attr) for attr in node.attribute}
+    theirs = dict(word.partition(":")[::2] for word in row.arguments)
+    preset = {attr["name"]: attr["default"] for attr in row.op["attrs"]}
+    attrs = {ours: told.get(theirs.get(ours) or ours, default) for ours, default in preset.items()}
+    form = attrs.get("approximate", b"none")
+    form = form.decode() if isinstance(form, bytes) else form
+    name = row.op["name"] if form == "none" else f"{row.op['name']}_{form}"
+    operands = dict(zip("xy", (call.cast(x, given.dtype) for x in inputs), strict=False))
+    operands |= {ours: call.like(value, given) for ours, value in attrs.items() if isinstance(value, (int, float))}
+    return [_times(call, given, slope) for slope in build_formula(call, name, "slopes", operands, given.dtype)]
 
 
-def _one_minus(call: Call, x: Any) -> Any:
-    return call.create("sub", [call.like(1, x), x])
-
-
-# What comes to each input of a node: of the call, what comes to its output, its inputs and its output.
-_Part = Callable[[Call, Any, "Sequence[Any]", Any], "list[Any]"]
-_PARTS: dict[str, _Part] = {
-    "Identity": lambda call, g, x, y: [g],
-    "Add": lambda call, g, x, y: [g, g],
-    "Sub": lambda call, g, x, y: [g, _neg(call, g)],
-    "Mul": lambda call, g, x, y: [_mul(call, g, x[1]), _mul(call, g, x[0])],
-    "Div": lambda call, g, x, y: [
-        call.create("div", [g, x[1]]),
-        _neg(call, call.create("div", [_mul(call, g, y), x[1]])),
-    ],
-    "Neg": lambda call, g, x, y: [_neg(call, g)],
-    "Exp": lambda call, g, x, y: [_mul(call, g, y)],
-    "Log": lambda call, g, x, y: [call.create("div", [g, x[0]])],
-    "Tanh": lambda call, g, x, y: [_mul(call, g, _one_minus(call, _mul(call, y, y)))],
-    "Sigmoid": lambda call, g, x, y: [_mul(call, g, _mul(call, y, _one_minus(call, y)))],
-}
+def _times(call: Call, given: Any, slope: Any) -> Any:
+    if isinstance(slope, float) and slope in (0, 1, -1):
+        return None if slope == 0 else given if slope == 1 else call.create("neg", [given])
+    return call.create("mul", [given, call.like(slope, given) if isinstance(slope, float) else slope])
 
 
 def gradient(call: Call, nodes: Sequence[onnx.NodeProto], values: Mapping[str, Any]) -> list[Any]:
@@ -61,12 +60,12 @@ def gradient(call: Call, nodes: Sequence[onnx.NodeProto], values: Mapping[str, A
         given = found.pop(node.output[0], None) if node.output[0] not in xs else None
         if given is None:
             continue
-        if node.op_type not in _PARTS or node.domain not in ("", "ai.onnx"):
-            raise Unsupported(f"a Gradient through {node.op_type}; it passes {', '.join(_PARTS)}")
+        if node.op_type not in ("Identity", *_passed()) or node.domain not in ("", "ai.onnx"):
+            raise Unsupported(f"a Gradient through {node.op_type}; it passes {', '.join(('Identity', *_passed()))}")
         inputs = [call.value(values[name]) for name in node.input]
-        parts = _PARTS[node.op_type](call, given, inputs, call.value(values[node.output[0]]))
+        parts = _parts(call, node, given, inputs)
         for name, x, part in zip(node.input, inputs, parts, strict=True):
-            if name in moving:
+            if name in moving and part is not None:
                 own = _summed(call, part, x)
                 found[name] = call.create("add", [found[name], own]) if name in found else own
     none = [call.broadcast_to(call.like(0, x), x.shape) for x in (call.value(values[name]) for name in xs)]

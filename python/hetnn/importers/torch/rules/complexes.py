@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.complexes import Complex
+from hetnn.importers.lowering.formulas import build_complex
 from hetnn.importers.torch.rules.call import TORCH, Call
 
 COMPLEX: dict[str, Callable[[Call], Any]] = {}
 
 # Linear in all that is complex: the parts of a result are results of the parts.
-_BY_PARTS = {
+BY_PARTS = {
     f"aten.{name}.{overload}"
     for overload, names in {
         "default": "neg sum mean view reshape _unsafe_view squeeze unsqueeze permute t expand cat flip roll "
@@ -111,7 +111,7 @@ def complex_call(call: Call, target: str) -> Any:
     if target in _PRODUCTS:
         return _product(call, *_PRODUCTS[target])
     adds = call.args.get("reduce") in (None, "sum", "add", "mean")
-    if target not in _BY_PARTS or not adds or isinstance(call.args.get("alpha"), complex) or call.finds_sizes:
+    if target not in BY_PARTS or not adds or isinstance(call.args.get("alpha"), complex) or call.finds_sizes:
         raise Unsupported("it computes with complex numbers")
     made = [_of_reals(call, {name: _part(call, value, k, name) for name, value in call.args.items()}) for k in (0, 1)]
     if isinstance(made[0], (list, tuple)):
@@ -319,16 +319,7 @@ def _abs(call: Call) -> Any:
 
 def size_of(call: Call, z: Complex) -> Any:
     """By the larger part, so that no square overflows."""
-    a, b = (call.create("abs", [part]) for part in z.parts)
-    high, low = call.create("maximum", [a, b]), call.create("minimum", [a, b])
-    ratio = call.create("div", [low, high])
-    one = call.constant(1, high.dtype)
-    root = call.create("sqrt", [call.create("add", [call.create("mul", [ratio, ratio]), one])])
-    zero, inf = (call.constant(value, high.dtype) for value in (0, math.inf))
-    edge = call.create("logical_or", [call.create("eq", [high, zero]), call.create("eq", [high, inf])])
-    out = call.create("where", [edge, high, call.create("mul", [high, root])])
-    far = call.create("logical_or", [call.create("eq", [part, inf]) for part in (a, b)])
-    return call.create("where", [far, inf, out])
+    return build_complex(call, "abs", z).real
 
 
 @_rule("aten.angle.default")

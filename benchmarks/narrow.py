@@ -1,9 +1,9 @@
-"""One step of a Llama-like decoder layer in bf16, in hetnn beside eager torch; a process each, in turns.
+"""A Llama-like decoder layer in bf16, in hetnn beside eager torch; a process each, in turns.
 
-    python benchmarks/narrow.py [--hidden 2048] [--past 128] [--threads 2] [--rounds 5]
+    python benchmarks/narrow.py [--tokens 1,128] [--hidden 2048] [--past 128] [--threads 2] [--rounds 5]
 
-One token behind `past` others: projections of heads of 128, attention, a gated layer of 5632. Errors are
-against torch. Times as in side_by_side.py; `ratio` is torch over hetnn.
+One token, and many at once, behind `past` others: projections of heads of 128, attention, a gated layer of 5632. Errors
+are against torch. Times as in side_by_side.py; `ratio` is torch over hetnn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 from side_by_side import compare, work
 
 
-def build(peer: str, hidden: int, past: int, threads: int) -> tuple[Callable[[], Any], list[Any], list[Any]]:
+def build(
+    peer: str, tokens: int, hidden: int, past: int, threads: int
+) -> tuple[Callable[[], Any], list[Any], list[Any]]:
     """A function that runs the step once, its result, and torch's."""
     import torch
     from torch import nn
@@ -37,15 +39,15 @@ def build(peer: str, hidden: int, past: int, threads: int) -> tuple[Callable[[],
 
         def forward(self, x: Any, keys: Any, values: Any) -> Any:
             n = self.first(x)
-            q, k, v = (f(n).view(1, 1, heads, 128).transpose(1, 2) for f in (self.q, self.k, self.v))
+            q, k, v = (f(n).view(1, tokens, heads, 128).transpose(1, 2) for f in (self.q, self.k, self.v))
             keys, values = torch.cat([keys, k], 2), torch.cat([values, v], 2)
             y = functional.scaled_dot_product_attention(q, keys, values)
-            x = x + self.o(y.transpose(1, 2).reshape(1, 1, hidden))
+            x = x + self.o(y.transpose(1, 2).reshape(1, tokens, hidden))
             n = self.second(x)
             return x + self.down(functional.silu(self.gate(n)) * self.up(n))
 
     layer = Layer().to(torch.bfloat16).eval()
-    shapes = ((1, 1, hidden), (1, heads, past, 128), (1, heads, past, 128))
+    shapes = ((1, tokens, hidden), (1, heads, past, 128), (1, heads, past, 128))
     given = tuple(torch.randn(shape).to(torch.bfloat16) for shape in shapes)
     with torch.no_grad():
         wanted = [layer(*given).float().numpy()]
@@ -64,6 +66,7 @@ def build(peer: str, hidden: int, past: int, threads: int) -> tuple[Callable[[],
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokens", default="1,128")
     parser.add_argument("--hidden", type=int, default=2048)
     parser.add_argument("--past", type=int, default=128)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
@@ -71,13 +74,14 @@ def main() -> int:
     parser.add_argument("--work", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        work(*build(args.work, args.hidden, args.past, args.threads))
+        work(*build(args.work, int(args.tokens), args.hidden, args.past, args.threads))
         return 0
     common = ["--hidden", str(args.hidden), "--past", str(args.past), "--threads", str(args.threads)]
-    commands = {peer: [__file__, "--work", peer, *common] for peer in ("hetnn", "torch")}
-    row = compare("decoder", commands, args.threads, args.rounds)
-    times = "  ".join(f"{peer} {time / 1e3:.3f} ms" for peer, time in row["us"].items())
-    print(f"{times}  ratio {row['ratio']:.2f}  error {row['error']['hetnn']:.1e}", flush=True)
+    for tokens in args.tokens.split(","):
+        commands = {peer: [__file__, "--work", peer, "--tokens", tokens, *common] for peer in ("hetnn", "torch")}
+        row = compare("decoder", commands, args.threads, args.rounds)
+        times = "  ".join(f"{peer} {time / 1e3:.3f} ms" for peer, time in row["us"].items())
+        print(f"{tokens:>5} tokens  {times}  ratio {row['ratio']:.2f}  error {row['error']['hetnn']:.1e}", flush=True)
     return 0
 
 

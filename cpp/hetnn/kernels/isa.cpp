@@ -52,9 +52,10 @@ constexpr const char* kAmxName = "AMX";
 bool grants_amx() {
 #if defined(__x86_64__) && defined(__linux__)
   if (available().front() != HWY_AVX3 || !__builtin_cpu_supports("avx512vnni")) return false;
-  constexpr unsigned kTiles = 1U << 24, kOfBytes = 1U << 25;
+  constexpr unsigned kTiles = 1U << 24, kOfBytes = 1U << 25, kOfBrains = 1U << 22;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTiles) == 0 || (d & kOfBytes) == 0) return false;
+  constexpr unsigned kAll = kTiles | kOfBytes | kOfBrains;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAll) != kAll) return false;
   // Linux keeps their state for a process that has asked: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
   return syscall(SYS_arch_prctl, 0x1023, 18) == 0;
 #else

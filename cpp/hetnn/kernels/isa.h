@@ -19,8 +19,8 @@ void restrict_isa(const std::string& name);
 /// InvalidModel where it says something else.
 int64_t chosen_isa();
 
-/// Whether products of integers use tiles (AMX): the processor has them, nothing narrower is in use, and the system,
-/// which is asked once, grants this process their state.
+/// Whether products of integers and of bf16 use tiles (AMX): the processor has them, nothing narrower is in use, and
+/// the system, which is asked once, grants this process their state.
 bool uses_amx();
 
 /// The one that products of integers use: AVX-512 where it multiplies bytes (VNNI), else AVX2.

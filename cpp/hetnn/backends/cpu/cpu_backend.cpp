@@ -8,6 +8,7 @@
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/quantized.h"
@@ -69,7 +70,7 @@ class CpuBackend final : public Backend {
 
   bool computes_narrow(const ir::Node& node, const Bindings& hints) const override {
     const kernels::Variant* variant = cpu::variant_for(node, hints);
-    return variant && variant->integers;
+    return variant && (variant->integers || is_narrow_float(node.output()->dtype()));
   }
 
   bool reads_narrow(const ir::Node& node, size_t input) const override {

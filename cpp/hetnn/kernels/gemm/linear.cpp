@@ -1,8 +1,10 @@
 // linear: rows of the input times a packed weight.
+#include <algorithm>
 #include <cstring>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/kernels/gemm/brain_product.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
@@ -45,6 +47,11 @@ PanelShape weight_shape(const KernelCall& call) {
   return shape;
 }
 
+// The bias of a layer of bf16 is packed too, as f32.
+bool is_brain_weight(const KernelCall& call, int input) {
+  return input == 1 || (input == 2 && call.params.integer("bias", 0) != 0);
+}
+
 template <typename Product>
 class Linear final : public Kernel {
  public:
@@ -69,9 +76,25 @@ class Linear final : public Kernel {
   bool bias_;
 };
 
-}  // namespace
+// Rows, weights and results of bf16.
+class BrainLinear final : public Kernel {
+ public:
+  BrainLinear(const KernelCall& call, const LinearGeometry& geometry)
+      : product_(geometry.shape, call), bias_(geometry.bias) {}
 
-namespace {
+  int64_t scratch_bytes(int threads) const override { return product_.scratch_bytes(threads); }
+  bool serial() const override { return product_.shape().is_small(); }
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    product_.run(context, {.x = reinterpret_cast<const uint16_t*>(inputs[0]),
+                           .panels = inputs[1],
+                           .bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr,
+                           .out = reinterpret_cast<uint16_t*>(outputs[0])});
+  }
+
+ private:
+  BrainProduct product_;
+  bool bias_;
+};
 
 // All of f32 but the weight, where it is kept narrow.
 Refusal serves_f32_linear(const KernelCall& call, bool narrow) {
@@ -91,6 +114,10 @@ Refusal serves_f32_linear(const KernelCall& call, bool narrow) {
 Refusal serves_linear(const KernelCall& call) { return serves_f32_linear(call, false); }
 Refusal serves_narrow_linear(const KernelCall& call) { return serves_f32_linear(call, true); }
 
+Refusal serves_brain_linear(const KernelCall& call) {
+  return Terms("linear_bf16", call).of(DType::bf16, call.inputs.size()).plain();
+}
+
 Refusal serves_integer_linear(const KernelCall& call) {
   Terms terms("linear_i8", call);
   terms.of(DType::i8, 2).plain();
@@ -100,6 +127,10 @@ Refusal serves_integer_linear(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
   return std::make_unique<Linear<PanelProduct>>(call, linear_geometry(call));
+}
+
+std::unique_ptr<Kernel> make_brain_linear(const KernelCall& call) {
+  return std::make_unique<BrainLinear>(call, linear_geometry(call, DType::bf16));
 }
 
 std::unique_ptr<Kernel> make_integer_linear(const KernelCall& call) {
@@ -117,6 +148,18 @@ std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<
   const PanelShape shape = weight_shape(call);
   std::vector<std::byte> packed(static_cast<size_t>(packed_linear_bytes(call, input)));
   pack_float_panels(shape, weight.data(), {0, shape.k, 0, 1}, packed.data());
+  return packed;
+}
+
+int64_t packed_brain_bytes(const KernelCall& call, int input) {
+  return input == 2 ? BrainProduct::packed_bias_bytes(call.inputs[2].elems()) : packed_linear_bytes(call, input);
+}
+
+std::vector<std::byte> pack_brain(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  if (input != 2) return pack_linear(call, input, weight);
+  std::vector<std::byte> packed(static_cast<size_t>(packed_brain_bytes(call, input)));
+  const auto* from = reinterpret_cast<const uint16_t*>(weight.data());
+  std::transform(from, from + call.inputs[2].elems(), reinterpret_cast<float*>(packed.data()), bf16_to_f32);
   return packed;
 }
 
@@ -152,6 +195,15 @@ std::span<const Variant> gemm_variants() {
        .is_weight = is_linear_weight,
        .pack = pack_linear,
        .packed_bytes = packed_linear_bytes},
+      {.name = "linear_bf16",
+       .op = "linear",
+       .speed = "product",
+       .serves = serves_brain_linear,
+       .create = make_brain_linear,
+       .layout = LayoutWish::plain,
+       .is_weight = is_brain_weight,
+       .pack = pack_brain,
+       .packed_bytes = packed_brain_bytes},
       {.name = "linear_i8",
        .op = "linear",
        .speed = "product",

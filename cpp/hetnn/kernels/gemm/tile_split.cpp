@@ -22,7 +22,7 @@ TileSplit::TileSplit(const PanelShape& shape, const EvenRows& rows, int thread, 
       piece_rows_(ceil_div(rows.line_rows, line_pieces_)) {
   const int64_t pieces = shape.rows / rows.line_rows * line_pieces_, strips = shape.groups * strips_of_group(shape);
   const auto weight_bytes = static_cast<double>(shape.packed_bytes());
-  const int64_t tiles = shape.taps * ceil_div(shape.k, kTileBytes);
+  const int64_t tiles = shape.taps * ceil_div(shape.k * shape.elem_bytes, kTileBytes);
   int best = 1;
   double best_cost = 0;
   for (int parts = 1; parts <= threads; ++parts) {
@@ -39,10 +39,11 @@ TileSplit::TileSplit(const PanelShape& shape, const EvenRows& rows, int thread, 
   pieces_ = share_of(pieces, thread % row_parts, row_parts);
   strips_ = share_of(strips, thread / row_parts, best);
   const int64_t strip_bytes = (strips_.end - strips_.begin) * kTilePanels * shape.panel_bytes();
-  block_pieces_ = strip_bytes <= kKeptStrips_bytes
-                      ? kTilePieces
-                      : std::clamp(kBlock_bytes / (piece_rows_ * shape.k) / kTilePieces * kTilePieces,
-                                   int64_t{kTilePieces}, kMostPieces);
+  block_pieces_ =
+      strip_bytes <= kKeptStrips_bytes
+          ? kTilePieces
+          : std::clamp(kBlock_bytes / (piece_rows_ * shape.k * shape.elem_bytes) / kTilePieces * kTilePieces,
+                       int64_t{kTilePieces}, kMostPieces);
 }
 
 TilePiece TileSplit::piece(int64_t number) const {

@@ -17,7 +17,7 @@ CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
-        sweep-architectures docs stubs wheel notebooks pictures stories new-op new-pass clean
+        sweep-architectures docs site stubs wheel notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -316,6 +316,9 @@ sweep-architectures: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tools/sweep_architectures.py $(SWEEP)
 docs: $(STAMPS)/install
 	$(PY) tools/generate_docs.py
+# The guide as a site, in build/site: warnings are errors, and it reads without a network.
+site: $(STAMPS)/requirements
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build
 
 new-op:
 	@test -n "$(NAME)" || { echo "usage: make new-op NAME=my_op"; exit 2; }

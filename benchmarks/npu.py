@@ -131,7 +131,8 @@ def main() -> None:
                     flush=True,
                 )
     if args.json:
-        Path(args.json).write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        run_of = {"date": time.strftime("%Y-%m-%d"), "rows": rows}
+        Path(args.json).write_text(json.dumps(run_of, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

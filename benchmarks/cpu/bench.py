@@ -161,7 +161,8 @@ def run(args: argparse.Namespace) -> bool:
         rows.append(row_of(name, args.folder / name, commands, args.threads, args.rounds))
         print(text_of(rows[-1]), flush=True)
     if args.json:
-        args.json.write_text(json.dumps({"machine": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+        run_of = {"date": time.strftime("%Y-%m-%d"), "machine": about, "rows": rows}
+        args.json.write_text(json.dumps(run_of, indent=1) + "\n", encoding="utf-8")
     if args.history:
         compare_with_history(rows, about, args.history)
     ratios = {row["net"]: row.get("ratio", 0.0) for row in rows}

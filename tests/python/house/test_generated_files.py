@@ -22,7 +22,16 @@ def test_stub_is_current(module: str) -> None:
     assert kept == generate_stubs.generate(module), f"{module}.pyi is out of date; run `make stubs`"
 
 
-PAGES = ["docs/export.md", "docs/operators.md", "docs/models.md", "docs/rules.md", "docs/options.md", "docs/json.md"]
+PAGES = [
+    "README.md",
+    "docs/benchmarks.md",
+    "docs/export.md",
+    "docs/operators.md",
+    "docs/models.md",
+    "docs/rules.md",
+    "docs/options.md",
+]
+PAGES += ["docs/json.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -137,6 +137,35 @@ def test_movement() -> None:
     n.compare(e, b)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (3, 1), (1, 2)])
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_channels_that_become_pixels_are_not_moved(dtype: str, rows: int, columns: int) -> None:
+    """As a transposed convolution has them, and as many as there are of each pixel before its neighbours' or behind."""
+    n = Layers(dtype, rows)
+    zero = -3 if dtype == "i8" else 0
+    for order in ([0, 1, 4, 2, 5, 3], [0, 3, 4, 1, 5, 2]):
+        n.builder = _core.GraphBuilder("layers")
+        x = n.start([1, 3, 4, 5], 0.04, zero)
+        many = 6 * rows * columns
+        y = n.node("conv2d", [x, *n.filters([many, 3, 1, 1], 0.04)], 0.09, zero)
+        parts = [6, rows, columns] if order[1] == 1 else [rows, columns, 6]
+        (y,) = n.builder.create("reshape", [y], {"shape": [1, *parts, 4, 5]})
+        (y,) = n.builder.create("permute", [y], {"perm": order})
+        (y,) = n.builder.create("reshape", [y], {"shape": [1, 6, 4 * rows, 5 * columns]})
+        (z,) = n.builder.create("permute", [y], {"perm": [0, 2, 3, 1]})
+        n.compare(z)
+        kinds = [op.kind for op in Export(n.graph).block.ops]
+        assert kinds.count("TRANSPOSE") == 1  # of the input
+
+
+def test_a_rest_behind_the_last_window_of_a_pool() -> None:
+    n = Layers("i8", 5)
+    x = n.start([1, 3, 12, 11], 0.04, -5)
+    a = n.node("max_pool2d", [x], 0.04, -5, kernel=[3, 3], stride=[2, 2])
+    b = n.node("max_pool2d", [x], 0.04, -5, kernel=[2, 3], stride=[3, 4], padding=[1, 1])
+    n.compare(a, b)
+
+
 def test_tables() -> None:
     n = Layers("i8", 3)
     x = n.builder.add_input("x", "i8", [2, 3, 4])

@@ -90,29 +90,46 @@ class Call:
 
 # Windows.
 
+_MOST_PADDED = 3  # the longest step at which all processors pad an image
+
 
 def _window(
-    call: Call, x: Tensor, kernel: list[int], fill: int | None, ceil: bool = False
+    call: Call, x: Tensor, kernel: list[int], fill: int | None, ceil: bool = False, more: bool = False
 ) -> tuple[Tensor, dict[str, Any]]:
     """The image and attributes of a window that ends where the image does: TOSA has no rest behind the last one.
 
     fill: what the padding counts as; an image that was padded by it is read as it was. None: it does not count.
+    more: a rest is padded to one window more, where few pixels pad it, rather than cut off.
     """
     stride, dilation = _steps(call, kernel)
     given = call.integers("padding")
     top, left = given[:2] if len(given) == 4 else given
-    x, more = (x, [0] * 4) if fill is None else call.writer.unpadded(x, fill)
-    before, sizes = [top + more[0], left + more[2]], list(x.shape[1:3])
+    x, padded = (x, [0] * 4) if fill is None else call.writer.unpadded(x, fill)
+    before, sizes = [top + padded[0], left + padded[2]], list(x.shape[1:3])
     behind = [0, 0]
     for k, size in enumerate(sizes):
         behind[k] = (call.shape[2 + k] - 1) * stride[k] + (kernel[k] - 1) * dilation[k] + 1 - size - before[k]
-        if behind[k] < 0:
+        if behind[k] < 0 and more and stride[k] <= min(kernel[k], _MOST_PADDED):
+            behind[k] += stride[k]
+        elif behind[k] < 0:
             sizes[k], behind[k] = size + behind[k], 0
     if ceil and any(part >= size for part, size in zip(behind, kernel, strict=True)):
         refuse("a window that lies in the padding as a whole")
     x = call.writer.sliced(x, [0, 0, 0, 0], [x.shape[0], *sizes, x.shape[3]])
     told: dict[str, Any] = {"Pad": [before[0], behind[0], before[1], behind[1]], "Stride": stride}
     return x, {**told, "Dilation": dilation} if "dilation" in call.attrs else told
+
+
+def _counted(call: Call, kind: str, given: list[Tensor | str], told: dict[str, Any]) -> Tensor:
+    """A pool, without the windows that are more than the node's."""
+    (x, *_), pad = given, told["Pad"]
+    assert isinstance(x, Tensor)
+    sizes = [
+        (x.shape[1 + k] + sum(pad[2 * k : 2 * k + 2]) - told["Kernel"][k]) // told["Stride"][k] + 1 for k in (0, 1)
+    ]
+    n, c, height, width = call.shape
+    y = call.writer.add(kind, given, x.dtype, [n, *sizes, c], **told)
+    return call.writer.sliced(y, [0] * 4, [n, height, width, c])
 
 
 def _steps(call: Call, kernel: list[int]) -> tuple[list[int], list[int]]:
@@ -223,12 +240,10 @@ def _max_pool2d(call: Call) -> Tensor:
     if any(part != 1 for part in call.integers("dilation")):
         refuse("with gaps in the window")
     kernel = call.integers("kernel")
-    x, told = _window(call, call.last(), kernel, _low(call[0].dtype), bool(call.attrs["ceil_mode"]))
+    x, told = _window(call, call.last(), kernel, _low(call[0].dtype), bool(call.attrs["ceil_mode"]), more=True)
     told.pop("Dilation")
-    n, c, height, width = call.shape
-    mode = number("NanPropagationMode", "PROPAGATE")
-    y = call.writer.add("MAX_POOL2D", [x], x.dtype, [n, height, width, c], Kernel=kernel, NanMode=mode, **told)
-    return call.first(_rescaled(call, y))
+    told.update(Kernel=kernel, NanMode=number("NanPropagationMode", "PROPAGATE"))
+    return call.first(_rescaled(call, _counted(call, "MAX_POOL2D", [x], told)))
 
 
 @exports("avg_pool2d", "adaptive_avg_pool2d")

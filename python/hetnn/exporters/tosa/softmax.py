@@ -102,9 +102,7 @@ def _softmax(call: Call) -> Tensor:
     x = writer.reshape(call[0], [rows, n])
     most = _largest(writer, x, rows, n)
     steps = [writer.rescale(part, [ONE], (call.zero(), 0), "i32", "single") for part in (x, most)]
-    below = numbers.both("SUB", *steps)
-    place = writer.rescale(below, [ONE], (0, 127), "i8", "single")
-    exps = _from_tables(writer, numbers, place, exponentials(call.scale()))
+    exps = _from_tables(writer, numbers, steps, exponentials(call.scale()))
     parts = numbers.both("ARITHMETIC_RIGHT_SHIFT", exps, _SUM_BITS, Round=True)
     total = writer.add("REDUCE_SUM", [parts], "i32", [rows, 1], Axis=1)
     zeros = writer.add("CLZ", [total], "i32", [rows, 1])
@@ -127,15 +125,18 @@ def _largest(writer: Writer, x: Tensor, rows: int, n: int) -> Tensor:
     return writer.reshape(writer.add("MAX_POOL2D", [image], x.dtype, [1, rows, 1, 1], **told), [rows, 1])
 
 
-def _from_tables(writer: Writer, numbers: _Numbers, place: Tensor, exps: list[int]) -> Tensor:
-    """Numbers of 32 bits at 0, -1 .. -255, of which a place is 127 more: byte by byte from tables of bytes."""
+def _from_tables(writer: Writer, numbers: _Numbers, steps: list[Tensor], exps: list[int]) -> Tensor:
+    """Numbers of 31 bits at 0, -1 .. -255, the differences of two operands: byte by byte from tables of bytes.
+
+    Each table has a difference of its own, since compilers join a table with what is read by it alone. A byte that may
+    have its last bit is 128 less in its table; what they lack together is added in the end.
+    """
     values = np.array(exps[::-1], np.int64)
     total: Tensor | None = None
     for bits in (24, 16, 8, 0):
-        table = writer.constant((values >> bits & 255) - 128, "i8")
-        part = writer.add("TABLE", [place, table], "i8", place.shape)
-        wide = writer.rescale(part, [ONE], (-128, 0), "i32", "single")
-        wide = numbers.both("LOGICAL_LEFT_SHIFT", wide, bits) if bits else wide
-        total = wide if total is None else numbers.both("ADD", total, wide)
+        place = writer.rescale(numbers.both("SUB", *steps), [ONE], (0, 127), "i8", "single")
+        table = writer.constant((values >> bits & 255) - (0 if bits == 24 else 128), "i8")
+        part = writer.add("CAST", [writer.add("TABLE", [place, table], "i8", place.shape)], "i32", place.shape)
+        total = part if total is None else numbers.both("ADD", numbers.product(total, 256, 0), part)
     assert total is not None
-    return total
+    return numbers.both("ADD", total, 0x808080)

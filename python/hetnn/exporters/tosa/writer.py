@@ -12,6 +12,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.exporters.names import fresh_name
 from hetnn.exporters.tosa.file import Array, Block, Op
+from hetnn.exporters.tosa.interleave import interleaved
 from hetnn.exporters.tosa.movement import Movement
 from hetnn.exporters.tosa.schema import number
 
@@ -116,6 +117,10 @@ class Writer:
     def _write(self, kind: str, inputs: list[str], output: str, attrs: dict[str, Any] | None = None) -> None:
         self.block.ops.append(Op(kind, inputs, [output], attrs or {}, node=self.node))
 
+    def made_by(self, name: str) -> Op | None:
+        """The operator of a result; None of an input."""
+        return next((op for op in reversed(self.block.ops) if name in op.outputs), None)
+
     def moved(self, x: Tensor) -> tuple[Tensor, Movement]:
         """The tensor that x has its elements from, and how they moved: x itself where they did not."""
         return self._moved.get(x.name, (x, Movement.none(x.shape)))
@@ -145,7 +150,10 @@ class Writer:
         if key in self._made:
             return self._made[key]
         whole = movement.order(len(source.shape))
-        if not order:
+        joined = interleaved(self, source, movement) if order else None
+        if joined is not None:
+            made = joined
+        elif not order:
             made = self._shaped(source, shape)
         elif whole is not None and all(size == 1 for size in source.shape[:-3]):
             made = self.add("TRANSPOSE", [source], source.dtype, shape, Perms=list(whole))

@@ -1,0 +1,81 @@
+"""Channels of a convolution that become pixels, as a transposed convolution has them: as convolutions of each row.
+
+Filters in another order give [n, h, w, (j, c)], which is [n, h, (w, j), c] as it lies; rows that stand in turn are
+convolutions by themselves, side by side in [n, h, (i, w), (j, c)]. Nothing is moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hetnn.exporters.tosa.file import Op
+    from hetnn.exporters.tosa.movement import Movement
+    from hetnn.exporters.tosa.writer import Tensor, Writer
+
+
+def interleaved(writer: Writer, source: Tensor, movement: Movement) -> Tensor | None:
+    """The movement of a convolution's result, an image of channels last; None where it is no such one."""
+    found, order = _convolution(writer, source), _filters(source, movement)
+    if found is None or order is None:
+        return None
+    rows = [_chosen(writer, *found, places) for places in order]
+    n, h, w, c = rows[0].shape
+    y = rows[0] if len(rows) == 1 else writer.add("CONCAT", rows, source.dtype, [n, h, w * len(rows), c], Axis=2)
+    return writer.add("RESHAPE", [y, writer.sizes(movement.shape)], source.dtype, movement.shape)
+
+
+def _convolution(writer: Writer, source: Tensor) -> tuple[Op, Op] | None:
+    rescale = writer.made_by(source.name)
+    conv = writer.made_by(rescale.inputs[0]) if rescale is not None and rescale.kind == "RESCALE" else None
+    return None if rescale is None or conv is None or conv.kind != "CONV2D" else (conv, rescale)
+
+
+def _filters(source: Tensor, movement: Movement) -> list[list[int]] | None:
+    """The places of filters for each row that stands in turn."""
+    if len(movement.axes) != 4 or len(source.shape) != 4:
+        return None
+    owners, axis, left = [], 0, source.shape[0]
+    for size in movement.sizes:
+        while left == 1 and axis < 3:
+            axis += 1
+            left = source.shape[axis]
+        owners.append(axis)
+        left //= size
+    parts = [[part for part in each if movement.sizes[part] > 1] for each in movement.axes]
+    of_pixels: list[int] = []  # parts of channels that become rows and columns
+    rows = 1
+    for k, each in enumerate(parts[:3]):
+        own = [part for part, owner in enumerate(owners) if owner == k and movement.sizes[part] > 1]
+        more = each[len(own) :]
+        if each[: len(own)] != own or any(owners[part] != 3 for part in more) or (k == 0 and more):
+            return None
+        of_pixels += more
+        rows = int(np.prod([movement.sizes[part] for part in more])) if k == 1 else rows
+    if not of_pixels:
+        return None
+    channels = [part for part, owner in enumerate(owners) if owner == 3 and movement.sizes[part] > 1]
+    places = np.arange(source.shape[3]).reshape([movement.sizes[part] for part in channels])
+    order = [channels.index(part) for part in (*of_pixels, *parts[3])]
+    return [[int(place) for place in row] for row in places.transpose(order).reshape(rows, -1)]
+
+
+def _chosen(writer: Writer, conv: Op, rescale: Op, places: list[int]) -> Tensor:
+    """Some filters of a convolution, and how their sums are rescaled."""
+    tensors = writer.block.tensors
+
+    def some(name: str) -> Tensor:
+        shape, dtype, values = tensors[name]
+        assert values is not None
+        one = shape == [1]  # for all filters
+        return writer.constant(values.reshape(shape) if one else values.reshape(shape)[places], dtype)
+
+    x, weight, bias, *zeros = conv.inputs
+    acc, dtype = tensors[conv.outputs[0]], tensors[rescale.outputs[0]][1]
+    shape = [*acc[0][:3], len(places)]
+    sums = writer.add(conv.kind, [x, some(weight), some(bias), *zeros], acc[1], shape, **conv.attrs)
+    _, *factors, x_zero, y_zero = rescale.inputs
+    how = {**rescale.attrs, "PerChannel": rescale.attrs["PerChannel"] and len(places) > 1}
+    return writer.add("RESCALE", [sums, *map(some, factors), x_zero, y_zero], dtype, shape, **how)

@@ -20,6 +20,7 @@ from hetnn.errors import InvalidModel
 from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.machine import default_threads
+from hetnn.report.shown import Shown
 from hetnn.sizes_apart import SizesApart
 from hetnn.states import read_states, write_states
 from hetnn.structure import Signature
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from hetnn.inside.source import Source
     from hetnn.inside.timeline import Timeline
     from hetnn.quantization.report import QuantizeReport
-    from hetnn.report.rows import Rows
+    from hetnn.report.rows import Answer, Rows
 
 _PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
@@ -182,7 +183,7 @@ class _OfThread(threading.local):
         self.times = _runtime.RunTimes()
 
 
-class Executable:
+class Executable(Shown):
     """One program for all of a target's devices. Thread-safe, re-entrant and picklable."""
 
     def __init__(self, engine: _runtime.Executable, classes: Mapping[str, type] | None = None) -> None:
@@ -393,6 +394,14 @@ class Executable:
 
         return of_executable(self, format)
 
+    def why(self, node: str) -> Answer:
+        """Where a node is and every reason why it is not on an accelerator: a dict that prints as text. Where the model
+        was compiled in this process, also what it and the plan would cost on each device, and the change that moves it.
+        """
+        from hetnn.inside.why import why
+
+        return why(self, node)
+
     def page(self, path: str | os.PathLike[str], *inputs: Any, comparison: Comparison | None = None) -> None:
         """Writes one HTML file that needs no network: time line, reasons, graph by module with search, tables.
 
@@ -513,10 +522,13 @@ class Executable:
 
         return f"<hetnn.Executable ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> str:
         from hetnn.report.card import card
 
         return card(json.loads(self._engine.report_json), repr(self), self.passes)
+
+    def _text_of_card(self) -> str:
+        return f"{self!r}\n{self.report()}"
 
     @property
     def on_general_processor(self) -> bool:

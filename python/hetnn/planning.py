@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any
 
 from hetnn import _core
 from hetnn.errors import InvalidModel
 from hetnn.json_text import dump_json
 from hetnn.report.rows import Answer, Rows
-from hetnn.report.text import why_text
+from hetnn.report.shown import Shown
+from hetnn.report.text import table, why_text
 
 _GAINS = ("support", "device", "gain_us", "nodes")
 _NO_GAINS = "no accelerator lacks anything that was asked for"
 
 
-class ProblemPlan(dict[str, Any]):
+class ProblemPlan(Shown, dict[str, Any]):
     """The answer to a planning problem: the keys of docs/plan-schema.json, and questions about them."""
 
     def __init__(self, plan: _core.PartitionPlan) -> None:
@@ -27,6 +29,22 @@ class ProblemPlan(dict[str, Any]):
     def to_json(self) -> str:
         """The plan as one JSON document."""
         return self._plan.to_json()
+
+    def __str__(self) -> str:
+        rows = [
+            [str(k), part["device"], str(len(part["nodes"])), f"{part['start_us']:,.1f}", f"{part['finish_us']:,.1f}"]
+            for k, part in enumerate(self["subgraphs"])
+        ]
+        head = f"{self['strategy']}: {self['cost_us']:,.1f} us, {self['makespan_us']:,.1f} where devices overlap"
+        return "\n".join([head, table(["subgraph", "device", "nodes", "from us", "to us"], rows)])
+
+    __repr__ = __str__
+
+    def _card(self) -> str:
+        from hetnn.report.card import framed
+        from hetnn.report.picture import problem_svg
+
+        return framed(problem_svg(_object(self._plan.problem()), self, graph=False), f"<pre>{escape(str(self))}</pre>")
 
     def why(self, node: str) -> Answer:
         """Where a node is, what it and the plan would cost on each device, every reason, the change that moves it: a
@@ -54,7 +72,7 @@ class ProblemPlan(dict[str, Any]):
         return problem_svg(_object(self._plan.problem()), self)
 
 
-class Plan:
+class Plan(Shown):
     """Where every node of a network goes and why, without compiling it. Made by `hetnn.plan`."""
 
     def __init__(self, plan: _core.NetworkPlan) -> None:
@@ -152,10 +170,13 @@ class Plan:
         placed = ", ".join(f"{nodes} nodes on {device}" for device, nodes in report["nodes_on"].items())
         return f"<hetnn.planning.Plan {placed}; {report['predicted_us']:.1f} us>"
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> str:
         from hetnn.report.card import card
 
         return card(_object(self._plan.to_json()), repr(self), self._plan.passes)
+
+    def _text_of_card(self) -> str:
+        return f"{self!r}\n{self.report()}"
 
 
 # Asked for each accelerator subgraph with the device and its nodes: None, or the reason of a refusal and the nodes at

@@ -114,8 +114,8 @@ Description describe(const program::Program& program, const std::string& called)
     out.target = report.at("target").get<std::string>();
     // A subgraph is several subprograms where sizes come out of values.
     if (const size_t told = report.at("subgraphs").size(); told > program.subprograms.size()) {
-      throw InvalidModel(text(called, ": its report describes ", told, " subgraphs, and it has ",
-                              program.subprograms.size(), ". Compile the model again."));
+      throw InvalidModel(text(called, ": its report describes ", told, told == 1 ? " subgraph" : " subgraphs",
+                              ", and it has ", program.subprograms.size(), ". Compile the model again."));
     }
     Json document = {{"nodes", nodes_json(report.at("graph"), out.devices)},
                      {"subgraphs", subgraphs_json(report, out.devices, called)}};

@@ -42,6 +42,7 @@ COMMANDS = {
     "inspect": "show what a model or .hetnn file takes and gives, its sizes, devices and subgraphs",
     "profile": "show what each kernel and layer takes on its device",
     "trace": "write one run as a timeline for Perfetto",
+    "explore": "open a model in Model Explorer, or write the files that it reads",
     "compare": "compare the values inside a compiled model with a reference",
     "bisect": "find the smallest part of a model that is wrong by itself",
     "replay": "compile and run a part that bisect wrote",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from hetnn.inside.compare import Comparison, compare_values, compare_with
 from hetnn.inside.references import Reference, reference_of
 from hetnn.inside.replay import Part, write_part
 from hetnn.inside.values import scales_of
+from hetnn.report.card import framed
+from hetnn.report.shown import Shown
 from hetnn.report.text import count
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ _KEPT_OPTIONS = ("rewrite", "disabled_rules", "inputs_within", "fusion", "determ
 
 
 @dataclass(frozen=True)
-class Bisection:
+class Bisection(Shown):
     """The part that was found: its nodes in order, the file, and what its outputs are beside the reference's."""
 
     nodes: list[str]
@@ -37,6 +40,9 @@ class Bisection:
         return f"beyond the bound by itself, {nodes}: {few}\n{self.comparison}\nhetnn replay {self.path}"
 
     __repr__ = __str__
+
+    def _card(self) -> str:
+        return framed(f"<p>{html.escape(str(self).splitlines()[0])}</p>", self.comparison._card())
 
 
 def bisect(

@@ -14,7 +14,9 @@ from hetnn.arrays import as_arrays
 from hetnn.errors import InvalidModel
 from hetnn.inside.references import Reference, reference_of
 from hetnn.inside.values import OWN, names_of, values_of
+from hetnn.report.card import framed
 from hetnn.report.rows import Rows
+from hetnn.report.shown import Shown
 from hetnn.report.text import count
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class First:
     row: dict[str, Any]
 
 
-class Comparison:
+class Comparison(Shown):
     """What `Executable.compare` found: `first` or None, and `rows`, one a value, in the model's order.
 
     Of each row `node, op, device, subgraph, module, loc, difference, bound, noise_db` (power of the reference's value
@@ -74,8 +76,8 @@ class Comparison:
         at = f", {where}" if where else ""
         return f"{beside}: the first beyond its bound is '{self.first.node}' ({self.first.row['what']}{at})"
 
-    def _repr_html_(self) -> str:
-        return f"{self.svg()}{self.rows._repr_html_()}<p>{html.escape(self._sentence())}</p>"
+    def _card(self) -> str:
+        return framed(f"<p>{html.escape(self._sentence())}</p>", self.svg(), self.rows._card())
 
     def svg(self) -> str:
         """A picture of the noise: a bar a value, in the model's order, shorter where more differs."""

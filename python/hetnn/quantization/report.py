@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from hetnn.errors import InvalidModel
+from hetnn.report.shown import Shown
 from hetnn.report.text import table
 
 
@@ -32,7 +35,7 @@ class ValueRow:
 
 
 @dataclass
-class QuantizeReport:
+class QuantizeReport(Shown):
     """What `hetnn.quantize` did. `str` gives tables, `as_dict` what JSON can hold, `svg` a picture of the noise."""
 
     scheme: str
@@ -49,14 +52,25 @@ class QuantizeReport:
         """All of it as plain dicts and lists."""
         return asdict(self)
 
+    @property
+    def worst_layer(self) -> str:
+        """The layer that, quantized alone, leaves the most noise in the outputs. InvalidModel where that was not asked
+        for (`quantize(..., sensitivity=True)`).
+        """
+        if not self.sensitivity_db:
+            raise InvalidModel("no layer was quantized alone; ask for it: hetnn.quantize(..., sensitivity=True).")
+        return min(self.sensitivity_db, key=lambda layer: self.sensitivity_db[layer])
+
     def svg(self) -> str:
         """A picture of the noise: a bar a value, in the order of the network."""
         from hetnn.quantization.picture import noise_svg
 
         return noise_svg(self)
 
-    def _repr_html_(self) -> str:
-        return self.svg()
+    def _card(self) -> str:
+        from hetnn.report.card import framed
+
+        return framed(self.svg(), f"<pre>{html.escape(str(self))}</pre>")
 
     def __str__(self) -> str:
         rows = [

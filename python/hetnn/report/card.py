@@ -23,6 +23,11 @@ def card(report: Mapping[str, Any], head: str, passes: Sequence[Mapping[str, Any
         spent = sorted(passes, key=lambda row: -row["ms"])
         rows = [[row["name"], cell(row["ms"])] for row in spent if row["ms"] >= 1]
         parts.append(_folded("passes", table_html(["pass", "ms"], rows)))
+    return framed(*parts)
+
+
+def framed(*parts: str) -> str:
+    """Parts as one card: a block that is as wide as it may be and scrolls within."""
     return f"<div class='hetnn-card' style='overflow-x:auto'>{''.join(parts)}</div>"
 
 

@@ -267,8 +267,8 @@ def schedule_svg(report: Mapping[str, Any]) -> str:
     )
 
 
-def problem_svg(problem: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
-    """The picture of the plan of an abstract problem (docs/partitioning.md)."""
+def problem_svg(problem: Mapping[str, Any], plan: Mapping[str, Any], graph: bool = True) -> str:
+    """The picture of the plan of an abstract problem (docs/partitioning.md); without `graph` its schedule alone."""
     described = {node["id"]: node for node in problem["nodes"]}
     nodes = [
         PictureNode(name, described[name].get("op", ""), described[name].get("inputs", []), part["device"], k)
@@ -276,4 +276,4 @@ def problem_svg(problem: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
         for name in part["nodes"]
     ]
     title = f"{plan['strategy']}: {plan['cost_us']:,.1f} us, {plan['makespan_us']:,.1f} where devices overlap"
-    return draw_plan(nodes, [device["name"] for device in problem["devices"]], title, schedule_of(plan))
+    return draw_plan(nodes, [device["name"] for device in problem["devices"]], title, schedule_of(plan), graph)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hetnn.errors import Unsupported
+from hetnn.report.shown import Shown
 from hetnn.report.text import table
 
 _MOST_SHOWN = 60  # characters of a cell
@@ -37,7 +38,7 @@ def _clipped(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
 
 
-class Rows(list[dict[str, Any]]):
+class Rows(Shown, list[dict[str, Any]]):
     """Rows of one table. `columns` are those that are shown, in order; all where there are none."""
 
     def __init__(
@@ -58,7 +59,7 @@ class Rows(list[dict[str, Any]]):
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> str:
         columns, rows = self._shown()
         return table_html(columns, rows) if rows else f"<p>{html.escape(self.nothing)}</p>"
 
@@ -87,7 +88,7 @@ def _plain(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else value
 
 
-class Answer(dict[str, Any]):
+class Answer(Shown, dict[str, Any]):
     """Keys and values that print as `text`."""
 
     def __init__(self, values: Mapping[str, Any], text: str) -> None:
@@ -99,7 +100,7 @@ class Answer(dict[str, Any]):
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
+    def _card(self) -> str:
         return f"<pre>{html.escape(self._text)}</pre>"
 
 

@@ -1,0 +1,86 @@
+"""What somebody who is new here comes to find out, each with one call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import hetnn
+from inside import nets
+
+X = torch.zeros(1, 3, 14, 14)
+TARGET = "cpu+relu-only"
+
+
+@pytest.fixture(scope="module")
+def executable() -> hetnn.Executable:
+    return hetnn.compile(nets.residual(), TARGET, args=(X,), rewrite="off")
+
+
+@pytest.mark.parametrize("where", ["compiled", "loaded", "planned"])
+def test_why_a_node_is_not_on_the_npu(where: str, executable: hetnn.Executable, tmp_path: Path) -> None:
+    executable.save(tmp_path / "net.hetnn")
+    asked = {
+        "compiled": lambda: executable,
+        "loaded": lambda: hetnn.load(tmp_path / "net.hetnn"),
+        "planned": lambda: hetnn.plan(nets.residual(), TARGET, args=(X,), rewrite="off"),
+    }[where]()
+    said = str(asked.why("prelu"))
+    assert said.startswith("prelu 'prelu' is on cpu, subgraph ")
+    assert "relu-only has no operator prelu (prelu_missing)" in said
+    with pytest.raises(hetnn.InvalidModel, match="no_such"):
+        asked.why("no_such")
+
+
+def test_which_layer_loses_accuracy_when_quantized() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4)).eval()
+    exported = torch.export.export(net, (torch.zeros(8, 16),))
+    samples = [(torch.randn(8, 16),) for _ in range(4)]
+    report = hetnn.quantize(exported, samples, sensitivity=True).report
+    assert report.sensitivity_db[report.worst_layer] == min(report.sensitivity_db.values())
+    with pytest.raises(hetnn.InvalidModel, match="sensitivity=True"):
+        _ = hetnn.quantize(exported, samples).report.worst_layer
+
+
+def test_where_time_goes() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 4, 1), nn.ReLU(), nn.Conv2d(4, 256, 5), nn.ReLU(), nn.Conv2d(256, 4, 1)).eval()
+    x = torch.zeros(1, 3, 48, 48)
+    executable = hetnn.compile(net, args=(x,))
+    executable(x)  # the first run finds the machine cold
+    rows = executable.profile(x)
+    assert max(rows, key=lambda row: row["us"])["node"] == "conv2d_1"
+    assert str(rows).splitlines()[0].split()[:4] == ["node", "device", "kernel", "us"]
+
+
+def test_names_offered_are_those_to_use() -> None:
+    assert set(dir(hetnn)) == {*hetnn.__all__, "__version__"}
+    assert not {"Any", "importlib", "os"} & set(dir(hetnn))
+    assert all(hasattr(hetnn, name) for name in dir(hetnn))
+
+
+def test_each_answer_shows_a_card_and_has_a_text(executable: hetnn.Executable) -> None:
+    """A notebook gets both, and no style reaches beyond the card."""
+    x = np.zeros((1, 3, 14, 14), np.float32)
+    problem = hetnn.generate_problem("layered", 12, 1)
+    shown = [
+        executable,
+        hetnn.plan(nets.residual(), TARGET, args=(X,)),
+        executable.why("prelu"),
+        executable.profile(x),
+        executable.nodes(),
+        executable.compare(nets.residual(), (X,)),
+        hetnn.plan_problem(problem),
+    ]
+    for one in shown:
+        bundle = one._repr_mimebundle_()
+        assert set(bundle) == {"text/plain", "text/html"}
+        assert "\n" in bundle["text/plain"]
+        assert "<hetnn." not in bundle["text/plain"].replace(repr(one), "")
+        assert "{'" not in bundle["text/plain"]
+        for word in ("<style", "<html", "<body", "<!doctype", "<script", "body{"):
+            assert word not in bundle["text/html"].lower()

@@ -1,4 +1,4 @@
-"""`hetnn bench`: how long a model takes, and what memory."""
+"""`hetnn bench`: how long a model takes, how many runs a second there are, and what memory."""
 
 from __future__ import annotations
 
@@ -6,63 +6,79 @@ import argparse
 import resource
 import time
 from collections.abc import Mapping
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from hetnn.cli.answer import Answer, BadUse
-from hetnn.cli.inputs import add_input_arguments, inputs_of
+from hetnn.cli.inputs import add_input_arguments, several_inputs
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
-from hetnn.inside.timeline import Figures, last_figures
+from hetnn.inside.bench import measure
+
+_PERCENTILES = (50, 90, 95, 99)
+_MOST_STREAMS = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, its inputs, the seconds to measure, and the options of compiling."""
+    """The model, its inputs, how long, how often and how many at once to run, and the options of compiling."""
     parser.add_argument("model", help=".hetnn, .pt2, .onnx, .tflite or IR text")
     add_input_arguments(parser)
     parser.add_argument("--seconds", type=float, default=2.0, help="how long to measure (default: 2)")
+    parser.add_argument("--runs", type=int, metavar="N", help="this many runs, however long they take")
+    parser.add_argument(
+        "--streams", type=int, default=1, metavar="N", help="runs at a time (default: 1); --threads is of each"
+    )
     add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Times runs after one to warm up, five at least.
+    """Times runs after one to warm up, five at least, on the inputs in turns (`--inputs FOLDER`: one a file).
 
     Medians of what one run takes, by name: `cpu_us` on the CPU, measured; `npu_us` on accelerators, by their clocks
     (simulated); `simulating_us`, what simulating them took here. Of whole runs as they went by here, simulating
-    included: `median_us`, `min_us`, `p90_us`. `runs`, `compile_s`, `peak_bytes` of the process, `arena_bytes`.
+    included: `first_us`, that to warm up; `median_us`, `mean_us`, `min_us`, `max_us`, `p90_us`, `p95_us`, `p99_us`; and
+    `runs_per_s` of all `streams`. `runs`, `inputs`, `compile_s`, `peak_bytes` of the process, `arena_bytes`.
     """
-    if not args.seconds >= 0:
-        raise BadUse(f"--seconds takes a number of at least 0; got {args.seconds}")
+    _check(args)
     with Progress("bench", args.quiet) as progress:
         began = time.perf_counter()
         executable = load_or_compile(args, progress)
         compile_s = time.perf_counter() - began
-        inputs = inputs_of(executable, args, "bench")
+        inputs = several_inputs(executable, args, "bench")
         progress("warm up")
-        executable.run(inputs)
+        began = time.perf_counter()
+        executable.run(inputs[0])
+        first_us = (time.perf_counter() - began) * 1e6
         progress("measure")
-        spent_us: list[float] = []
-        figures: list[Figures] = []
-        end = time.perf_counter() + args.seconds
-        while len(spent_us) < 5 or time.perf_counter() < end:
-            start = time.perf_counter()
-            executable.run(inputs)
-            spent_us.append((time.perf_counter() - start) * 1e6)
-            figures.append(last_figures(executable))
-    spent_us.sort()
+        measured = measure(executable, inputs, args.seconds, args.runs, args.streams)
     document = {
-        "cpu_us": median(one.measured_us for one in figures),
-        "npu_us": median(one.simulated_us for one in figures),
-        "simulating_us": median(one.simulating_us for one in figures),
-        "median_us": spent_us[len(spent_us) // 2],
-        "min_us": spent_us[0],
-        "p90_us": spent_us[len(spent_us) * 9 // 10],
-        "runs": len(spent_us),
+        "cpu_us": median(one.measured_us for one in measured.figures),
+        "npu_us": median(one.simulated_us for one in measured.figures),
+        "simulating_us": median(one.simulating_us for one in measured.figures),
+        "first_us": first_us,
+        "mean_us": mean(measured.spent_us),
+        "min_us": min(measured.spent_us),
+        "max_us": max(measured.spent_us),
+        **{"median_us" if p == 50 else f"p{p}_us": measured.percentile(p) for p in _PERCENTILES},
+        "runs_per_s": len(measured.spent_us) / measured.wall_s,
+        "runs": len(measured.spent_us),
+        "streams": args.streams,
+        "threads": executable.threads,
+        "inputs": len(inputs),
         "compile_s": compile_s,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "arena_bytes": executable.arena_bytes,
     }
     return Answer(document, _text(document))
+
+
+def _check(args: argparse.Namespace) -> None:
+    if not args.seconds >= 0:
+        raise BadUse(f"--seconds takes a number of at least 0; got {args.seconds}")
+    if args.runs is not None and args.runs < 1:
+        raise BadUse(f"--runs takes a number of at least 1; got {args.runs}")
+    if not 1 <= args.streams <= _MOST_STREAMS:
+        raise BadUse(f"--streams takes a number from 1 to {_MOST_STREAMS}; got {args.streams}")
 
 
 def _text(found: Mapping[str, Any]) -> str:
@@ -72,9 +88,12 @@ def _text(found: Mapping[str, Any]) -> str:
         lines.append(f"NPU, simulated, by its clock: {found['npu_us']:,.0f} us a run")
         lines.append(f"simulating the NPU took: {found['simulating_us']:,.0f} us a run, which no device would")
         whole = "whole run here, simulating included"
+    streams = "one at a time" if found["streams"] == 1 else f"{found['streams']} at a time"
     lines += [
-        f"{whole}: median {found['median_us']:,.0f} us, least {found['min_us']:,.0f} us, "
-        f"90 % under {found['p90_us']:,.0f} us, {found['runs']} runs",
+        f"{whole}: median {found['median_us']:,.0f} us, mean {found['mean_us']:,.0f}, least {found['min_us']:,.0f}, "
+        f"90 % under {found['p90_us']:,.0f}, 95 % {found['p95_us']:,.0f}, 99 % {found['p99_us']:,.0f}, "
+        f"most {found['max_us']:,.0f}; the first {found['first_us']:,.0f}",
+        f"{found['runs_per_s']:,.1f} runs a second, {streams}: {found['runs']:,} runs",
         f"compiled in {found['compile_s']:.2f} s, arena {found['arena_bytes']:,} bytes, "
         f"process {found['peak_bytes']:,} bytes",
     ]

@@ -30,7 +30,7 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 
 
 def add_input_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file of inputs, and what is done to images and sounds."""
+    """The file of inputs (or a folder, for commands that take one), and what is done to images and sounds."""
     parser.add_argument(
         "--inputs",
         metavar="FILE",
@@ -70,6 +70,18 @@ def inputs_of(executable: Executable, args: argparse.Namespace, command: str) ->
         return [_read_npy(args.inputs)]
     shape = executable.example_shape(port.name)
     return [_sound(args.inputs, port, shape) if ending in SOUNDS else _image(args, port, shape)]
+
+
+def several_inputs(executable: Executable, args: argparse.Namespace, command: str) -> list[list[Array]]:
+    """As inputs_of, of each file of a folder in the order of their names. BadUse for a folder without any."""
+    if args.inputs is None or not os.path.isdir(args.inputs):
+        return [inputs_of(executable, args, command)]
+    endings = (*IMAGES, *SOUNDS, ".npy", ".npz")
+    names = sorted(name for name in os.listdir(args.inputs) if os.path.splitext(name)[1].lower() in endings)
+    if not names:
+        raise BadUse(f"'{args.inputs}' has no file of inputs; they end in {', '.join(endings)}")
+    each = [argparse.Namespace(**{**vars(args), "inputs": os.path.join(args.inputs, name)}) for name in names]
+    return [inputs_of(executable, one, command) for one in each]
 
 
 def _read_npy(path: str) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import hetnn
 from hetnn.cli import main
 from models import nets
 
@@ -121,8 +122,9 @@ def test_check_lists_everything_with_reasons(capsys: pytest.CaptureFixture[str],
 def test_bench_measures(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     status, answer = call(capsys, "bench", folder / "tiny.hetnn", "--seconds", "0.05")
     assert status == 0
-    whole = {"median_us", "min_us", "p90_us", "runs", "compile_s", "peak_bytes", "arena_bytes"}
-    assert set(answer) == whole | {"cpu_us", "npu_us", "simulating_us"}
+    whole = {"first_us", "mean_us", "median_us", "min_us", "max_us", "p90_us", "p95_us", "p99_us"}
+    counts = {"runs", "runs_per_s", "streams", "threads", "inputs", "compile_s", "peak_bytes", "arena_bytes"}
+    assert set(answer) == whole | counts | {"cpu_us", "npu_us", "simulating_us"}
     assert 0 < answer["cpu_us"] < answer["median_us"]
     assert 0 < answer["npu_us"] < answer["simulating_us"] < answer["median_us"]
     assert main(["bench", str(folder / "tiny.hetnn"), "--seconds", "0"]) == 0
@@ -131,9 +133,29 @@ def test_bench_measures(capsys: pytest.CaptureFixture[str], folder: Path) -> Non
     assert lines[1].startswith("NPU, simulated, by its clock: ")
     assert lines[2].startswith("simulating the NPU took: ")
     assert lines[3].startswith("whole run here, simulating included: median ")
-    assert 0 < answer["min_us"] <= answer["median_us"] <= answer["p90_us"]
-    assert answer["runs"] >= 5
+    assert 0 < answer["min_us"] <= answer["median_us"] <= answer["p90_us"] <= answer["p95_us"] <= answer["p99_us"]
+    assert answer["p99_us"] <= answer["max_us"]
     assert answer["arena_bytes"] > 0
+    assert answer["runs"] >= 5
+
+
+def test_bench_runs_several_at_a_time_on_the_files_of_a_folder(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    (port,) = hetnn.load(folder / "tiny.hetnn").inputs
+    for k in range(3):
+        np.save(tmp_path / f"{k}.npy", np.full([int(size) for size in port.shape], k, np.float32))
+    command = ["bench", folder / "tiny.hetnn", "--inputs", tmp_path, "--streams", "3", "--runs", "10", "--threads", "1"]
+    status, answer = call(capsys, *command)
+    assert status == 0
+    assert [answer[key] for key in ("runs", "streams", "inputs", "threads")] == [10, 3, 3, 1]
+    assert answer["runs_per_s"] > 0
+    status, answer = call(capsys, "bench", folder / "tiny.hetnn", "--streams", "0")
+    assert (status, answer["error"]["message"]) == (2, "--streams takes a number from 1 to 1024; got 0")
+    (tmp_path / "none").mkdir()
+    status, answer = call(capsys, "bench", folder / "tiny.hetnn", "--inputs", tmp_path / "none")
+    assert status == 2
+    assert "has no file of inputs; they end in .png, " in answer["error"]["message"]
 
 
 def test_nothing_half_written_stays(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

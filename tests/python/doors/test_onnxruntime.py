@@ -185,3 +185,56 @@ def test_silero_vad_runs_behind_the_door() -> None:
             model = package.load_silero_vad(onnx=True)
             found.append([model(chunk, 16000).item() for chunk in sound.split(512)])
     assert found[1] == pytest.approx(found[0], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_rapidocr_runs_behind_the_door() -> None:
+    """Three networks of real weights: where text is, which way up, what it says."""
+    pytest.importorskip("rapidocr")
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("RGB", (420, 90), "white")
+    font = ImageFont.load_default(size=32)
+    ImageDraw.Draw(image).text((20, 25), "hetnn runs 2048 models", fill="black", font=font)
+    found = []
+    for module in (None, door):
+        with behind(module, "rapidocr") as package:
+            found.append(package.RapidOCR()(np.asarray(image)))
+    assert " ".join(found[1].txts) == " ".join(found[0].txts) == "hetnn runs 2048 models"
+    assert found[1].scores == pytest.approx(found[0].scores, abs=1e-3)
+    np.testing.assert_allclose(found[1].boxes, found[0].boxes, atol=1)
+
+
+@pytest.mark.slow
+def test_a_pipeline_of_a_tokenizer_runs_behind_the_door(tmp_path: Path) -> None:
+    """Sentences become vectors: the tokenizer of the model, its network, and a mean over what is no padding."""
+    import onnxruntime
+    import torch
+    from tokenizers import Tokenizer
+
+    import hetnn
+    from models import nets
+
+    module, inputs = nets.minilm_real()
+    path, tokens = tmp_path / "minilm.onnx", torch.export.Dim("tokens", min=2, max=512)
+    hetnn.export(module, path, args=inputs, dynamic_shapes={"ids": {1: tokens}, "mask": {1: tokens}})
+    tokenizer = Tokenizer.from_file(str(nets.minilm_folder() / "tokenizer.json"))
+    tokenizer.enable_padding()
+    sentences = ["A cat sits on the mat.", "A kitten rests on a rug.", "Interest rates rose again this quarter."]
+
+    def vectors(runtime: Any) -> np.ndarray:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        out = []
+        for sentence in sentences:
+            encoded = tokenizer.encode(sentence)
+            ids, mask = (np.array([row], np.int64) for row in (encoded.ids, encoded.attention_mask))
+            (states,) = session.run(
+                None, dict(zip([arg.name for arg in session.get_inputs()], (ids, mask), strict=True))
+            )
+            mean = (states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
+            out.append(mean[0] / np.linalg.norm(mean[0]))
+        return np.array(out)
+
+    ours, theirs = vectors(door), vectors(onnxruntime)
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    assert ours[0] @ ours[1] > 0.4 > ours[0] @ ours[2]

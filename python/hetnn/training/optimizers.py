@@ -13,6 +13,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.torch.updates import Optimizer, Updates
 
 RATE, STEPS = "learning_rate", "steps"
+GATHERED = "gathered"  # how many batches' gradients wait for an update
 
 # What clip_grad_norm_ adds to a norm that it divides by.
 _CLIP_EPSILON = 1e-6
@@ -28,6 +29,7 @@ class Settings:
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
     clip_norm: float | None = None
+    accumulate: int = 1
 
     def check(self) -> None:
         """InvalidModel for a number that makes no sense."""
@@ -35,6 +37,8 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not (_is_number(value) and value > low):
                 raise InvalidModel(f"{name} must be a finite number above {low:g}; got {value!r}.")
+        if not (isinstance(self.accumulate, int) and not isinstance(self.accumulate, bool) and self.accumulate >= 1):
+            raise InvalidModel(f"accumulate must be a whole number from 1 on; got {self.accumulate!r}.")
         if not (_is_number(self.weight_decay) and self.weight_decay >= 0):
             raise InvalidModel(f"weight_decay must be a finite number from 0 on; got {self.weight_decay!r}.")
         for name, value in (("momentum", self.momentum), ("betas[0]", self.betas[0]), ("betas[1]", self.betas[1])):
@@ -69,10 +73,14 @@ def _adam(
         before = build.zeros_like(value, f"{name}.moment{k}")
         after = build.create("add", build.create("mul", before, beta), build.create("mul", moment, 1 - beta))
         build.keep(before, after)
-        unbiased = build.create("sub", 1.0, build.create("pow", beta, counted))
-        means.append(build.create("div", after, unbiased))
+        means.append(build.create("div", after, _share_seen(build, beta, counted)) if beta else after)
     root = build.create("add", build.create("sqrt", means[1]), settings.eps)
     build.keep(value, build.create("sub", start, build.create("mul", build.create("div", means[0], root), rate)))
+
+
+def _share_seen(build: Updates, beta: float, counted: Any) -> Any:
+    """1 - beta^steps as -expm1(steps log beta): the difference in f32 was 1e-5 of itself away, in every step alike."""
+    return build.create("neg", build.create("expm1", build.create("mul", counted, math.log(beta))))
 
 
 def _decayed(build: Updates, settings: Settings, value: Any, gradient: Any) -> Any:
@@ -92,10 +100,29 @@ def _clipped(build: Updates, most: float, gradients: Mapping[str, tuple[Any, Any
     return {name: (value, build.create("mul", gradient, share)) for name, (value, gradient) in gradients.items()}
 
 
+def _accumulated(
+    build: Updates, batches: int, gradients: Mapping[str, tuple[Any, Any]]
+) -> tuple[Updates, dict[str, tuple[Any, Any]]]:
+    """Means of the gradients of so many batches, and what updates states with each of the last of them."""
+    gathered = build.state(np.array(0.0), GATHERED)
+    count = build.create("add", gathered, 1.0)
+    due = build.create("ge", count, float(batches))
+    build.keep(gathered, build.choose(due, 0.0, count))
+    means = {}
+    for name, (value, gradient) in gradients.items():
+        before = build.zeros_like(value, f"{name}.gradient")
+        mean = build.create("add", before, build.create("mul", gradient, 1 / batches))
+        build.keep(before, build.choose(due, 0.0, mean))
+        means[name] = (value, mean)
+    return build.only_if(due), means
+
+
 def _optimizer(kind: str, settings: Settings) -> Optimizer:
     def update(build: Updates, gradients: Mapping[str, tuple[Any, Any]]) -> None:
         rate = build.state(np.array(settings.lr), RATE)
         build.keep(rate, rate)
+        if settings.accumulate > 1:
+            build, gradients = _accumulated(build, settings.accumulate, gradients)
         steps = build.state(np.array(0.0), STEPS)
         counted = build.create("add", steps, 1.0)
         build.keep(steps, counted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
 from hetnn.importers.torch.graph import import_exported_program
 from hetnn.importers.torch.joint import Loss, is_joint, with_gradients
+from hetnn.quantization.quantizer import quantize as quantized
+from hetnn.training.history import History
 from hetnn.training.optimizers import RATE, STEPS, Settings, optimizer_of
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class TrainingStep:
         self._module = module
         self._args = tuple(args)
         self._names = names  # of the states that the module's parameters and buffers are
+        self.history = History()  # of the last fit
 
     def __call__(self, *args: Any) -> float:
         """One step; the arguments are the model's and then the targets.
@@ -61,9 +64,50 @@ class TrainingStep:
             )
         return loss
 
+    def fit(
+        self,
+        loader: Iterable[Sequence[Any]],
+        epochs: int = 1,
+        *,
+        progress: bool = True,
+        patience: int | None = None,
+        least: float = 0.0,
+    ) -> History:
+        """Steps over all of `loader`, again for each epoch; the losses, which `history` holds while it runs too.
+
+        loader: gives a step's arguments, the targets last: a DataLoader, a list.
+        progress: whether a bar is shown, where tqdm is installed.
+        patience: ends after so many epochs whose mean loss was not lower than the lowest by more than `least`.
+        Ctrl-C ends it after the step before, which stands. InvalidModel where a loss is no finite number, with the
+        states of the step before, and where the loader gives nothing.
+        """
+        if epochs < 1 or (patience is not None and patience < 1):
+            raise InvalidModel(f"epochs and patience are whole numbers from 1 on; got {epochs} and {patience}.")
+        self.history = history = History()
+        lowest, waited = float("inf"), 0
+        try:
+            for epoch in range(epochs):
+                history.losses.append([])
+                for args in _shown(loader, f"epoch {epoch + 1} of {epochs}", progress, history):
+                    history.losses[-1].append(self(*args))
+                if not history.losses[-1]:
+                    raise InvalidModel(
+                        f"the loader gave nothing in epoch {epoch + 1}. Give one that can be read again, as a list."
+                    )
+                mean = history.means()[-1]
+                lowest, waited = (mean, 0) if mean < lowest - least else (lowest, waited + 1)
+                if patience is not None and waited >= patience:
+                    history.stopped = "patience"
+                    return history
+        except KeyboardInterrupt:
+            history.stopped = "interrupted"
+            return history
+        history.stopped = "epochs"
+        return history
+
     @property
     def steps(self) -> int:
-        """How many steps were taken."""
+        """How many updates were made."""
         return int(self.executable.state(STEPS))
 
     @property
@@ -105,14 +149,27 @@ class TrainingStep:
         """Writes a file with the states as they are; `hetnn.load(path)` goes on training without torch."""
         self.executable.save(path)
 
-    def inference(self, target: Any = "cpu", **options: Unpack[CompileOptions]) -> Executable:
-        """The module in evaluation mode, with what was learnt, compiled for a target."""
+    def inference(
+        self,
+        target: Any = "cpu",
+        *,
+        quantize: Iterable[Any] | Mapping[str, Any] | None = None,
+        **options: Unpack[CompileOptions],
+    ) -> Executable:
+        """The module in evaluation mode, with what was learnt, compiled for a target.
+
+        quantize: samples of its inputs, or arguments of hetnn.quantize by name, `samples` among them: integers then.
+        """
         if self._module is None:
             raise InvalidModel("a joint graph has no module to compile; load `parameters()` into one of your own.")
         module = copy.deepcopy(self._module)
         values = {name: torch.from_numpy(value) for name, value in self.parameters().items()}
         module.load_state_dict(values, strict=False)
-        return compile(module, target, args=self._args, **options)
+        if quantize is None:
+            return compile(module, target, args=self._args, **options)
+        told: dict[str, Any] = dict(quantize) if isinstance(quantize, Mapping) else {"samples": quantize}
+        exe: Executable = quantized(module.eval(), target=target, args=self._args, **told, **options)
+        return exe
 
 
 def compile_training(
@@ -127,21 +184,24 @@ def compile_training(
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
     clip_norm: float | None = None,
+    accumulate: int = 1,
     target: Any = "cpu",
     **options: Unpack[CompileOptions],
 ) -> TrainingStep:
     """A step of training as an executable: parameters that require gradients are states, which every run changes.
 
-    model: a torch module, trained in training mode, or a joint graph of torch (a loss and gradients of parameters).
+    model: a torch module, whose layers work in their own modes (of one in evaluation mode those are put into training
+        mode that are not frozen), or a joint graph of torch (a loss and gradients of parameters).
     args: what the module is called with, and behind it the targets; where these are left out they are made from what
         the module returns.
     loss: bce_with_logits, cross_entropy, l1, mse, nll, or a function of the module's result and the targets.
     optimizer: sgd, momentum, adam or adamw, as torch.optim has them with `lr`, `weight_decay`, `momentum`, `betas` and
         `eps`; the gradients are clipped to `clip_norm` together first.
+    accumulate: how many batches' mean gradient an update takes.
     InvalidModel for numbers that make no sense, a loss that is no scalar, and what torch cannot export; Unsupported
     with all operators that hetnn lacks.
     """
-    update = optimizer_of(optimizer, Settings(lr, weight_decay, momentum, betas, eps, clip_norm))
+    update = optimizer_of(optimizer, Settings(lr, weight_decay, momentum, betas, eps, clip_norm, accumulate))
     module: nn.Module | None = None
     if isinstance(model, ExportedProgram):
         if not is_joint(model):
@@ -156,6 +216,21 @@ def compile_training(
     executable = compile(imported, target, **options)
     changed = {spec.target for spec in program.graph_signature.output_specs if spec.target is not None}
     return TrainingStep(executable, module, args[:-1], [name for name in executable.states if name in changed])
+
+
+def _shown(loader: Iterable[Any], what: str, progress: bool, history: History) -> Iterator[Any]:
+    """What a loader gives, with a bar that has the last loss beside it."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        progress = False
+    if not progress:
+        yield from loader
+        return
+    with tqdm(loader, desc=what, leave=False) as bar:
+        for args in bar:
+            yield args
+            bar.set_postfix(loss=f"{history.losses[-1][-1]:.4f}", refresh=False)
 
 
 def _loss(loss: str | Loss) -> Loss:

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.experimental import _export_forward_backward
 from torch.export.graph_signature import OutputKind
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 from hetnn.errors import InvalidModel
 
@@ -30,18 +31,42 @@ class _WithLoss(nn.Module):
         return self.loss(self.model(*given), targets)
 
 
-def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> ExportedProgram:
-    """The joint graph of a model in training mode; the last of `args` are the targets. Layers keep their mode.
+class _OnceOnly(TorchFunctionMode):
+    """Refuses gradients that a model or a loss takes itself: a step would need their gradients."""
 
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.autograd.grad:
+            raise InvalidModel(
+                "the loss is made of gradients (torch.autograd.grad): a step needs the gradient of a gradient, and "
+                "torch exports none. Train with a loss without them."
+            )
+        return func(*args, **(kwargs or {}))
+
+
+def _freeze_unread(program: ExportedProgram) -> None:
+    """Parameters that nothing reads are not trained: those of layers without use, second names of shared ones."""
+    for node in program.graph.nodes:
+        if node.name in program.graph_signature.inputs_to_parameters and not node.users:
+            node.meta["val"] = node.meta["val"].detach()
+
+
+def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> ExportedProgram:
+    """The joint graph of a model that is trained; the last of `args` are the targets.
+
+    Of a model in training mode every layer works in its own mode. One in evaluation mode is put into training mode, but
+    for layers all of whose parameters are frozen. The model is left in the mode that it came in.
     InvalidModel where torch cannot export it, the loss is no scalar, or nothing in the model is trained.
     """
     whole = _WithLoss(model, loss)
     modes = [(layer, layer.training) for layer in model.modules()]
     try:
-        whole.train()
+        if not model.training:
+            _train(model)
         with warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):  # its own gradient consists of operators
             warnings.filterwarnings("ignore", category=FutureWarning)
-            program = torch.export.export(whole, tuple(args))
+            with _OnceOnly():
+                program = torch.export.export(whole, tuple(args))
+            _freeze_unread(program)
             outputs = [spec.arg.name for spec in program.graph_signature.output_specs if _is_of_user(spec)]
             value = next(node.meta["val"] for node in program.graph.nodes if node.name == outputs[0])
             if len(outputs) != 1 or value.numel() != 1 or not value.is_floating_point():
@@ -59,6 +84,16 @@ def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> Exporte
     finally:
         for layer, training in modes:
             layer.training = training
+
+
+def _train(layer: nn.Module) -> None:
+    """Puts a layer and those in it into training mode, but for what is frozen."""
+    parameters = list(layer.parameters())
+    if parameters and not any(parameter.requires_grad for parameter in parameters):
+        return
+    layer.training = True
+    for child in layer.children():
+        _train(child)
 
 
 def _is_of_user(spec: Any) -> bool:

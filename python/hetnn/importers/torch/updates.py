@@ -19,7 +19,22 @@ class Updates:
     ) -> None:
         self._builder = builder
         self._state = state
-        self.keep = keep  # makes a value what a state holds in the next step
+        self._keep = keep
+        self._due: Any = None
+
+    def keep(self, state: Any, value: Any) -> None:
+        """Makes a value what a state holds in the next step."""
+        self._keep(state, value if self._due is None else self.choose(self._due, value, state))
+
+    def only_if(self, due: Any) -> Updates:
+        """The same of steps for which `due` is true: in others, states that it keeps stay as they are."""
+        out = Updates(self._builder, self._state, self._keep)
+        out._due = due
+        return out
+
+    def choose(self, chosen: Any, value: Any, otherwise: Any) -> Any:
+        """One of two values, by a truth value."""
+        return self.create("where", chosen, value, otherwise)
 
     def create(self, op: str, *inputs: Any) -> Any:
         """The first output of an operator; numbers are constants."""

@@ -17,7 +17,7 @@ CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
-        sweep-architectures docs site stubs wheel notebooks pictures stories new-op new-pass clean
+        sweep-architectures docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -295,8 +295,12 @@ bench-serve: $(STAMPS)/install
 wheel: $(STAMPS)/wheel
 $(STAMPS)/wheel: $(STAMPS)/install
 	rm -rf dist
-	auditwheel repair -w dist build/wheelhouse/hetnn-*.whl
+	$(PY) tools/finish_wheel.py build/wheelhouse/hetnn-*.whl dist
 	@touch $@
+# What is published: a wheel for each Python that is there, for glibc 2.28 and newer.
+wheels: $(STAMPS)/requirements
+	$(PY) -m pip install -q ziglang==0.17.1
+	$(PY) tools/build_wheels.py
 
 # Generated files.
 stubs: $(STAMPS)/install

@@ -28,7 +28,7 @@ def notebooks() -> dict[str, Path]:
 
 
 def _output(output: dict[str, Any]) -> Iterator[str]:
-    """What a cell gave: pictures as they are, a page in a frame of its own, else its text."""
+    """What a cell gave: pictures as they are, a card with one in a frame of its own, else its text."""
     if output["output_type"] == "stream":
         yield f"```text\n{''.join(output['text']).rstrip()}\n```"
         return
@@ -37,9 +37,8 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
         # One line: an empty one would end the block for markdown.
         picture = re.sub(r"\s*\n\s*", " ", data["image/svg+xml"])
         yield f'<div class="notebook-output">{picture}</div>'
-    elif "text/html" in data:
-        text = data["text/html"]
-        frame = html.escape(text, quote=True).replace("\n", "&#10;")
+    elif "<svg" in data.get("text/html", ""):
+        frame = html.escape(data["text/html"], quote=True).replace("\n", "&#10;")
         yield f'<div class="notebook-output"><iframe loading="lazy" title="output" srcdoc="{frame}"></iframe></div>'
     elif "image/png" in data:
         bits = data["image/png"].strip()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
 import shlex
 import subprocess
 import sys
@@ -14,6 +17,7 @@ import pytest
 from serve.from_c import answer_where_there_is_no_python, save_services
 
 ROOT = Path(__file__).resolve().parents[3]
+MOST_BYTES = 10_800_000
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +56,57 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_build(wheel: Path) -> No
     assert len(modules) == 3
     strangers = [n for n in names if not n.startswith(("hetnn/", "hetnn.libs/", "hetnn-"))]
     assert strangers == []
-    built = [n for n in names if n.endswith((".cpp", ".h", ".a", ".cmake")) and not n.startswith("hetnn/lib/")]
+    built = [n for n in names if n.endswith((".cpp", ".h", ".cmake")) and not n.startswith("hetnn/lib/")]
     headers = ["backend.h", "hetnn.h", "store.h"]
     assert built == ["hetnn/backends/ethos_u/sources/hetnn_ethos.h", *(f"hetnn/include/hetnn/{h}" for h in headers)]
     assert {"hetnn/lib/libhetnn_runtime.so.1", "hetnn/lib/cmake/hetnn/hetnn-config.cmake"} <= set(names)
+
+
+def test_the_archive_that_few_link_lies_apart(wheel: Path) -> None:
+    assert [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".a")] == []
+    assert (wheel.parent / "apart" / "libhetnn_runtime.a").exists()
+    assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_licences_of_all_that_is_linked_come_along(wheel: Path) -> None:
+    texts = {
+        "eigen": "Mozilla Public License",
+        "highway": "Apache",
+        "nlohmann-json": "Permission is hereby granted, free of charge",
+        "openssl": "Apache",
+        "pybind11": "Wenzel Jakob",
+        "sqlite": "public domain",
+    }
+    with zipfile.ZipFile(wheel) as opened:
+        names = [name for name in opened.namelist() if "/licenses/third_party/" in name]
+        found = {Path(name).stem: opened.read(name).decode() for name in names}
+        stated = opened.read(next(n for n in opened.namelist() if n.endswith(".dist-info/METADATA"))).decode()
+    assert found.keys() >= texts.keys()
+    assert [name for name, words in texts.items() if words not in found[name]] == []
+    assert [name for name in found if f"License-File: third_party/{name}.txt" not in stated] == []
+
+
+def test_the_record_names_every_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        record = next(name for name in opened.namelist() if name.endswith(".dist-info/RECORD"))
+        rows = csv.reader(opened.read(record).decode().splitlines())
+        sums = {name: digest for name, digest, _ in rows}
+        held = {name for name in opened.namelist() if not name.endswith("/")}
+        assert {name for name in sums if not name.endswith("/")} == held
+        for name in held - {record}:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(opened.read(name)).digest()).rstrip(b"=").decode()
+            assert sums[name] == f"sha256={digest}", name
+
+
+@pytest.mark.slow
+def test_it_is_uninstalled_without_a_rest(wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path, with_pip=True)
+    pip = [tmp_path / "bin" / "python", "-m", "pip", "-q"]
+    subprocess.run([*pip, "install", "--no-deps", str(wheel)], check=True)
+    assert list(tmp_path.glob("lib/python*/site-packages/hetnn*"))
+    subprocess.run([*pip, "uninstall", "-y", "hetnn"], check=True)
+    assert list(tmp_path.glob("lib/python*/site-packages/hetnn*")) == []
+    assert not (tmp_path / "bin" / "hetnn").exists()
 
 
 def test_the_wheel_is_self_contained(wheel: Path) -> None:

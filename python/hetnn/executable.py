@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _runtime
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from hetnn.arrays import Array
+    from hetnn.backends.backend import Clock
     from hetnn.background import Run
     from hetnn.inside.bisect import Bisection
     from hetnn.inside.compare import Comparison
@@ -308,14 +310,25 @@ class Executable(Shown):
 
         `at` is where its device stands: "local", or the address of a device server.
         Behind them one row a subprogram that a loop repeated, as `LOOP/body NAME`, however many rounds there were: the
-        first start, the last finish, and `queue_us` and `cycles` of all rounds.
+        first start, the last finish, and `queue_us` and `cycles` of all rounds. Cycles are those of a simulated device,
+        or where a device is not here those that its compiler predicts.
         """
         times = self._of_thread.times
         rows = [*times.subprograms(), *times.bodies()]
         for row in rows:
+            if row["name"] in self._clocks and not row["fallback"]:
+                row["cycles"] = self._clocks[row["name"]].cycles
+        for row in rows:
             if row["device"] in self._places:
                 row["at"] = self._places[row["device"]]["at"]
         return rows
+
+    @cached_property
+    def _clocks(self) -> dict[str, Clock]:
+        """Of devices that are not here, by the names of subprograms."""
+        from hetnn.backends.clocks import clocks_of
+
+        return clocks_of(self)
 
     def _set_places(self, places: dict[str, dict[str, Any]]) -> None:
         there = [device["name"] for device in self.target["devices"]] if places else []

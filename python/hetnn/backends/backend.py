@@ -35,6 +35,14 @@ class Reason(NamedTuple):
     text: str
 
 
+class Clock(NamedTuple):
+    """What a device takes for a subgraph: cycles in all, their rate, and a row a node: node, op, cycles and macs."""
+
+    cycles: int
+    hz: float
+    layers: list[dict[str, Any]]
+
+
 class Backend(ABC):
     """One device of a target and its compiler. Made with the device's name and its spec, a dict of plain data.
 
@@ -95,6 +103,10 @@ class Backend(ABC):
     @abstractmethod
     def open(self, code: bytes, inputs: Sequence[Port], outputs: Sequence[Port]) -> Run:
         """Makes code ready to run. Unavailable where the device is not there. What running raises ends the run."""
+
+    def clock(self, code: bytes) -> Clock | None:
+        """What the device would take for the code by its own clock, where what runs here only stands for it."""
+        return None
 
 
 # Of a device of which nothing is told: as fast as one core of a processor.

@@ -137,6 +137,12 @@ def _time(us: Any) -> float:
     return time
 
 
+def backend_of(device: Mapping[str, Any]) -> Backend | None:
+    """That of a target's device; None of a kind of hetnn's own, or one that is not here."""
+    kind = str(device["kind"])
+    return _made(kind, str(device["name"]), device.get("spec") or {}) if kind in backend_kinds() else None
+
+
 def _open(kind: str) -> Callable[..., Run]:
     def open_code(
         name: str, version: int, code: bytes, inputs: Sequence[tuple[Any, ...]], outputs: Sequence[tuple[Any, ...]]

@@ -40,8 +40,8 @@ def _layers(visit: Visit) -> list[dict[str, Any]]:
         if row is None:
             row = rows[span.node] = {"node": span.node, "device": visit.device, "kernel": span.kernel}
             row |= {"start_us": span.start_us, "us": 0.0, "simulated": True, "cycles": 0, "stall_cycles": 0}
-            row |= {"stall_us": 0.0, "macs": span.more["macs"], "bytes": span.more["dma_bytes"]}
-            row |= {key: span.more[key] for key in _OF_LAYERS}
+            row |= {"stall_us": 0.0, "macs": span.more["macs"], "bytes": span.more.get("dma_bytes", 0)}
+            row |= {key: span.more[key] for key in _OF_LAYERS if key in span.more}
         row["us"] += span.us
         for key in ("cycles", "stall_cycles", "stall_us"):
             row[key] += span.more[key]

@@ -1,7 +1,8 @@
-"""A run on the time line of its devices: the CPU as measured, a simulated device by its own clock.
+"""A run on the time line of its devices: the CPU as measured, a device that is not here by its own clock.
 
-What simulating takes is nowhere on that line. Each subgraph begins when all that it waits for has ended and its device
-is free, so the line is what the run would be if the simulated devices were there; transfers are not on it.
+Such a device is simulated, or its compiler predicts its cycles. What simulating takes is nowhere on that line. Each
+subgraph begins when all that it waits for has ended and its device is free, so the line is what the run would be if the
+simulated devices were there; transfers are not on it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hetnn import _runtime
 
 if TYPE_CHECKING:
+    from hetnn.backends.backend import Clock
     from hetnn.executable import Executable
 
 
@@ -83,10 +85,13 @@ def timeline_of(executable: Executable, times: _runtime.RunTimes, arrays: Sequen
         commands[k].append(command)
     visits = []
     for row, clock, kernels in zip(parts, clocks, commands, strict=False):
-        visit = _visit(row, clock)
+        told = executable._clocks.get(row["name"])
+        visit = _visit(row, clock, told)
         _add_kernels(visit, row, kernels, visit.wall_us - clock[1], repeated)
+        if told is not None and visit.simulated:
+            visit.spans = _told_layers(told)
         visits.append(visit)
-    if any(visit.simulated for visit in visits):
+    if any(clock[0] > 0 for clock in clocks[: len(parts)]):
         for part in _runtime.layers(executable._engine, list(arrays)):
             _add_layers(visits[part["subprogram"]], part)
     depends_on = [list(earlier) for earlier in executable._engine.depends_on]
@@ -94,11 +99,14 @@ def timeline_of(executable: Executable, times: _runtime.RunTimes, arrays: Sequen
     return Timeline(visits, _bodies(rounds, visits), depends_on)
 
 
-def _visit(row: Mapping[str, Any], clock: tuple[float, float]) -> Visit:
+def _visit(row: Mapping[str, Any], clock: tuple[float, float], told: Clock | None) -> Visit:
     wall_us = row["finish_us"] - row["start_us"]
-    simulated = clock[0] > 0 and not row["fallback"]
-    us = clock[0] if simulated else wall_us
+    own_us = clock[0] if told is None else told.cycles / told.hz * 1e6
+    simulated = own_us > 0 and not row["fallback"]
+    us = own_us if simulated else wall_us
     more = {key: row[key] for key in ("queue_us", "cycles", "fallback")}
+    if told is not None and simulated:
+        more["cycles"] = told.cycles
     return Visit(row["name"], row["device"], 0.0, us, wall_us, simulated, **more)
 
 
@@ -152,6 +160,16 @@ def _add_layers(visit: Visit, part: Mapping[str, Any]) -> None:
         visit.spans.append(Span(layer["node"], layer["op"], start, us, more))
 
 
+def _told_layers(told: Clock) -> list[Span]:
+    """The layers one after the other: a compiler says how long each is, and not when."""
+    spans, at = [], 0
+    for layer in told.layers:
+        start, us = (cycles / told.hz * 1e6 for cycles in (at, layer["cycles"]))
+        spans.append(Span(layer["node"], layer["op"], start, us, {**layer, "stall_cycles": 0, "stall_us": 0.0}))
+        at += layer["cycles"]
+    return spans
+
+
 def _schedule(visits: Sequence[Visit], depends_on: Sequence[Sequence[int]]) -> None:
     """Each visit after those that it waits for and after its device's visit before."""
     free_us: dict[str, float] = {}
@@ -191,7 +209,12 @@ class Figures:
 
 def last_figures(executable: Executable) -> Figures:
     """Of the calling thread's last run."""
-    clocks = executable._of_thread.times.device_us()
+    times = executable._of_thread.times
+    clocks = [
+        (told.cycles / told.hz * 1e6, busy_us) if told is not None and not row["fallback"] else (own_us, busy_us)
+        for row, (own_us, busy_us) in zip([*times.subprograms(), *times.bodies()], times.device_us(), strict=True)
+        for told in (executable._clocks.get(row["name"]),)
+    ]
     return Figures(
         sum(busy_us for simulated_us, busy_us in clocks if simulated_us == 0),
         sum(simulated_us for simulated_us, _ in clocks),

@@ -88,6 +88,28 @@ def test_a_network_goes_there_whole_and_is_saved_with_what_vela_made(tmp_path: P
     assert code["scratch_size"] > 0
 
 
+def test_a_run_has_velas_cycles_as_the_devices_own_time(tmp_path: Path) -> None:
+    """What computes here instead is no time of the device's; it is beside it in the trace."""
+    hetnn.compile(small(), TARGET, strategy="take-all").save(tmp_path / "small.hetnn")
+    exe = hetnn.load(tmp_path / "small.hetnn")
+    (told,) = reports(exe).values()
+    feed = feed_of(exe)
+    exe.run(feed)
+    (row,) = exe.last_times
+    assert row["cycles"] == told["cycles"]
+    rows = exe.profile(*feed)
+    assert {each["device"] for each in rows} == {"ethos-u55-256"}
+    assert sum(each["cycles"] for each in rows) == sum(each["cycles"] for each in told["operators"])
+    assert all(each["simulated"] and each["us"] == pytest.approx(each["cycles"] / 500) for each in rows)
+    assert {each["node"] for each in rows} <= {each["node"] for each in exe.report("dict")["graph"]}
+    exe.trace(tmp_path / "trace.json", *feed)
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    (visit,) = [event for event in events if event.get("cat") == "subprogram"]
+    assert visit["dur"] == pytest.approx(told["cycles"] / 500)
+    assert visit["args"]["cycles"] == told["cycles"]
+    assert visit["args"]["simulating_took_us"] > 0
+
+
 @pytest.mark.parametrize("name", ["ds_cnn", "sound_rows", "mobilenet_v3"])
 def test_values_are_those_of_tosas_reference_model(name: str) -> None:
     data = NETWORKS[name]()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.backends.backend import Backend, Clock, Port, Reason, Run
 from hetnn.backends.code import taken_apart
 from hetnn.backends.ethos_u import vela
 from hetnn.backends.ethos_u.code import MEANING, REPORT, arrays_of, with_meaning
@@ -81,6 +81,9 @@ class EthosU(Backend):
         if heavy is not None:
             raise _at(heavy[0], f"a filter's weights add up to {heavy[1]}, of at most {MOST_OF_WEIGHTS}")
         made = vela.compile_network(written.data(), self.accelerator)
+        made.report["clock_hz"] = vela.cycles_per_us(self.accelerator) * 1e6
+        for row in made.report["operators"]:
+            row["node"] = written.block.ops[row["place"]].node if row["place"] >= 0 else ""
         meaning = hetnn.compile(as_written(graph), "cpu", tune=False)
         return with_meaning(made.data, meaning._engine.image(), made.report)
 
@@ -93,6 +96,19 @@ class EthosU(Backend):
             raise InvalidModel(f"device '{self.name}': its code has no meaning beside it. Compile the model again.")
         executable = Executable.from_image(arrays[MEANING].tobytes(), 1)
         return lambda given: executable.run(given)
+
+    def clock(self, code: bytes) -> Clock | None:
+        """Vela's cycles, as the code's report has them."""
+        report = json.loads(arrays_of(code)[REPORT].tobytes())
+        if "clock_hz" not in report:
+            return None  # compiled before reports had it
+        layers: dict[str, dict[str, Any]] = {}
+        for row in report["operators"]:
+            name = row["node"] or row["name"]
+            layer = layers.setdefault(name, {"node": name, "op": row["operator"], "cycles": 0, "macs": 0})
+            layer["cycles"] += row["cycles"]
+            layer["macs"] += row["macs"]
+        return Clock(report["cycles"], report["clock_hz"], [*layers.values()])
 
 
 def _at(node: str, why: str) -> DoesNotFit:

@@ -21,7 +21,9 @@ def interleaved(writer: Writer, source: Tensor, movement: Movement) -> Tensor | 
     found, order = _convolution(writer, source), _filters(source, movement)
     if found is None or order is None:
         return None
+    reader, writer.node = writer.node, found[0].node  # whose filters they are
     rows = [_chosen(writer, *found, places) for places in order]
+    writer.node = reader
     n, h, w, c = rows[0].shape
     y = rows[0] if len(rows) == 1 else writer.add("CONCAT", rows, source.dtype, [n, h, w * len(rows), c], Axis=2)
     return writer.add("RESHAPE", [y, writer.sizes(movement.shape)], source.dtype, movement.shape)

@@ -98,3 +98,42 @@ def test_what_a_vendor_lacks_stays_on_the_cpu() -> None:
     assert "cholesky" in {row["op"] for row in exe.report("dict")["graph"] if row["device"] == "cpu"}
     assert "no_onnx_form" in exe.report("json")
     assert torch.allclose(exe(x), Sorted()(x), atol=1e-5)
+
+
+def test_what_a_provider_has_compiled_is_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Providers here write no EPContext files; one that stands in for them writes and reads what ONNX Runtime's do."""
+    onnxruntime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")
+    own, read = onnxruntime.InferenceSession, []
+
+    def session(model: bytes, options: Any, **more: Any) -> Any:
+        (node, *_) = nodes = onnx.load_from_string(model).graph.node
+        if node.op_type == "EPContext":
+            assert len(nodes) == 1
+            read.append(model)
+            (model,) = [part.s for part in node.attribute if part.name == "ep_cache_context"]
+        made = own(model, options, **more)
+        if _entry(options, "ep.context_enable") == "1":
+            assert _entry(options, "ep.context_embed_mode") == "1"
+            whole = onnx.load_from_string(model)
+            ports = [[port.name for port in part] for part in (whole.graph.input, whole.graph.output)]
+            kept = onnx.helper.make_node(
+                *("EPContext", *ports), domain="com.microsoft", embed_mode=1, main_context=1, ep_cache_context=model
+            )
+            graph = onnx.helper.make_graph([kept], "context", whole.graph.input, whole.graph.output)
+            onnx.save(onnx.helper.make_model(graph), _entry(options, "ep.context_file_path"))
+        return made
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session)
+    model, x = nn.Sequential(nn.Linear(6, 5), nn.ReLU()).eval(), torch.randn(3, 6)
+    hetnn.compile(model, "cpu+onnxruntime-cpu", args=(x,), strategy="take-all").save(tmp_path / "context.hetnn")
+    read.clear()
+    exe = hetnn.load(tmp_path / "context.hetnn")
+    assert torch.allclose(exe(x), model(x).detach(), atol=1e-6)
+    assert len(read) == 1
+
+
+def _entry(options: Any, key: str) -> str:
+    try:
+        return str(options.get_session_config_entry(key))
+    except RuntimeError:
+        return ""  # it was not given

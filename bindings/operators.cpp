@@ -21,10 +21,13 @@ py::list kernels_of(const ops::OpDef& op) {
   return out;
 }
 
-// With the operator's own names of its inputs.
-std::string formula_text(const ops::OpDef& op, ops::Function function) {
-  return ops::to_string(
-      ops::value_of(function, std::string(op.inputs.front().name), std::string(op.inputs.back().name)));
+// With the operator's own names of its inputs; nothing where it has no formula of other operators.
+std::string formula_text(const ops::OpDef& op) {
+  if (op.inputs.empty()) return {};
+  const std::string x(op.inputs.front().name), y(op.inputs.back().name);
+  if (const auto function = ops::function_from_name(op.name)) return ops::to_string(ops::value_of(*function, x, y));
+  const auto predicate = ops::predicate_from_name(op.name);
+  return predicate ? ops::to_string(ops::value_of(*predicate, x, y)) : std::string();
 }
 
 py::dict describe(const ops::OpDef& op) {
@@ -48,13 +51,12 @@ py::dict describe(const ops::OpDef& op) {
     constraints.append(py::dict(py::arg("device_class") = constraint.device_class, py::arg("label") = constraint.label,
                                 py::arg("text") = constraint.text));
   }
-  const auto function = ops::function_from_name(op.name);
-  const std::string formula = function ? formula_text(op, *function) : "";
-  return py::dict(
-      py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("formula") = formula, py::arg("inputs") = inputs,
-      py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits, py::arg("torch") = torch,
-      py::arg("onnx") = onnx, py::arg("constraints") = constraints, py::arg("kernels") = kernels_of(op),
-      py::arg("checks") = op.check != nullptr, py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
+  return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("formula") = formula_text(op),
+                  py::arg("inputs") = inputs, py::arg("attrs") = attrs, py::arg("outputs") = op.outputs,
+                  py::arg("traits") = traits, py::arg("torch") = torch, py::arg("onnx") = onnx,
+                  py::arg("constraints") = constraints, py::arg("kernels") = kernels_of(op),
+                  py::arg("checks") = op.check != nullptr, py::arg("tolerance") = op.tolerance,
+                  py::arg("samples") = op.samples);
 }
 
 // Expressions as operators in their order: each takes numbers, operands by name and what earlier ones made, by place.

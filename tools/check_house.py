@@ -163,7 +163,7 @@ def check(root: Path) -> list[str]:
     floors = read_floors((root / "CMakeLists.txt").read_text(encoding="utf-8"))
     lists = [root / "cpp/hetnn/ops" / name for name in ("all_ops.inc", "elementwise/formulas.inc")]
     rows = "".join(file.read_text(encoding="utf-8") for file in lists if file.exists())
-    ops = set(re.findall(r"^HETNN_(?:OP|FUNCTION)\((\w+)[,)]", rows, re.MULTILINE))
+    ops = set(re.findall(r"^HETNN_(?:OP|FUNCTION|PREDICATE|BITS)\((\w+)[,)]", rows, re.MULTILINE))
     problems = list(check_tests(root, floors))
     for folder in FOLDERS:
         for file in sorted((root / folder).rglob("*")):

@@ -1,6 +1,6 @@
 """Starts a new operator or rewriting rule set from a template that compiles, passes its tests, and is then edited.
 
-python tools/new_file.py op NAME              -> cpp/hetnn/ops/elementwise/NAME.cpp, and its row in formulas.inc there
+python tools/new_file.py op NAME              -> its row in cpp/hetnn/ops/elementwise/formulas.inc
 python tools/new_file.py pass NAME [STAGE]    -> cpp/hetnn/passes/STAGE/NAME.cpp (STAGE: canonical or legal)
 """
 
@@ -14,20 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-OPERATOR = """// {name}: y = x x (edit this line, the formula of its row, the names and the samples).
-#include "hetnn/ops/elementwise/function.h"
-
-namespace hetnn::ops {{
-
-OpDef define_{name}() {{
-  return elementwise(Function::{name}, {{.doc = "The square of each element: y = x x.",
-                                         .samples = {{"{name}(f32[2,3,5,7])", "{name}(f32[n,4])"}}}});
-}}
-
-}}  // namespace hetnn::ops
+ROW = """HETNN_FUNCTION({name}, 1, (), light, numbers, 1e-6,
+  (.doc = "The square of each element: y = x x.",
+   .samples = {{"{name}(f32[2,3,5,7])", "{name}(f32[n,4])"}}),
+  {{ return Mul(x, x); }})
 """
-
-ROW = "HETNN_FUNCTION({name}, 1, (), light, numbers, 1e-6, {{ return Mul(x, x); }})\n"
 
 RULES = """// {sentence} (edit this line, the equation, the pattern and the guards).
 #include "hetnn/passes/{stage}/rules.h"
@@ -62,13 +53,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def new_operator(name: str) -> None:
-    """One file, and its formula's row in formulas.inc."""
-    folder = ROOT / "cpp/hetnn/ops/elementwise"
-    _write(folder / f"{name}.cpp", OPERATOR.format(name=name))
-    table, row = folder / "formulas.inc", ROW.format(name=name)
-    text, end = table.read_text(encoding="utf-8"), "#undef HETNN_FORM\n"
-    table.write_text(text.removesuffix(end) + row + (end if text.endswith(end) else ""), encoding="utf-8")
-    print(f"added {row.strip()} to {table.relative_to(ROOT)}")
+    """A row of formulas.inc, for the author to edit: its text, formula and samples."""
+    table = ROOT / "cpp/hetnn/ops/elementwise/formulas.inc"
+    text, end = table.read_text(encoding="utf-8"), "#undef HETNN_FUNCTION\n"
+    if f"({name}," in text:
+        raise SystemExit(f"{name} is a row of {table.relative_to(ROOT)} already")
+    table.write_text(text.replace(end, ROW.format(name=name) + end), encoding="utf-8")
+    print(f"added {name} to {table.relative_to(ROOT)}")
 
 
 def new_pass(name: str, stage: str = "canonical") -> None:

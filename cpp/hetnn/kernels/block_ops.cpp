@@ -80,13 +80,11 @@ HWY_INLINE void MapRows2(const Block& block, F f) {
     }                                                                                \
   }
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 
 const BlockFunction* Functions() {
   static constexpr BlockFunction kFunctions[] = {
 #define HETNN_FUNCTION(name, ...) Map_##name,
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
   };
   return kFunctions;
 }

@@ -30,12 +30,11 @@ HWY_INLINE VF Select(M first, VF x, VF y) {
   return hn::IfThenElse(first, x, y);
 }
 
-#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                                      \
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, def, ...)                                 \
   HWY_INLINE VF name([[maybe_unused]] VF x, [[maybe_unused]] VF y, [[maybe_unused]] VF c0, [[maybe_unused]] VF c1) { \
     __VA_ARGS__                                                                                                      \
   }
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 }  // namespace formula
 
 }  // namespace HWY_NAMESPACE

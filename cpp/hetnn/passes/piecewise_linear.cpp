@@ -168,25 +168,6 @@ Pieces choose(const Operands& operands) {
       [](const Values& v) { return v[0] != 0 ? v[1] : v[2]; });
 }
 
-// Of operators that are no rows of the formulas. Conditions are 0 or 1: a product is `and`, a maximum `or`.
-using Meaning = Pieces (*)(const Operands&);
-const std::map<std::string_view, Meaning>& meanings() {
-  static const std::map<std::string_view, Meaning> table = {
-      {"gt", [](const Operands& o) { return compare(o, std::greater<>()); }},
-      {"ge", [](const Operands& o) { return compare(o, std::greater_equal<>()); }},
-      {"lt", [](const Operands& o) { return compare(o, std::less<>()); }},
-      {"le", [](const Operands& o) { return compare(o, std::less_equal<>()); }},
-      {"logical_and", [](const Operands& o) { return product(o); }},
-      {"logical_or", [](const Operands& o) { return maximum(o); }},
-      {"logical_not",
-       [](const Operands& o) {
-         return sum({line(0, 1), o[0]}, -1);
-       }},
-      {"where", [](const Operands& o) { return choose(o); }},
-  };
-  return table;
-}
-
 }  // namespace
 
 /// What a formula is of functions that are linear in pieces: another one, or none.
@@ -219,6 +200,20 @@ static Bent Abs(const Bent& x) { return MaxNan(x, Neg(x)); }
 static Bent Gt(const Bent& x, const Bent& y) {
   return of([](const Operands& o) { return compare(o, std::greater<>()); }, x, y);
 }
+static Bent Ge(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return compare(o, std::greater_equal<>()); }, x, y);
+}
+static Bent Eq(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return compare(o, std::equal_to<>()); }, x, y);
+}
+// Conditions are 0 or 1.
+static Bent Xor(const Bent& x, const Bent& y) {
+  return of([](const Operands& o) { return compare(o, std::not_equal_to<>()); }, x, y);
+}
+static Bent Holds(const Bent& x) { return Xor(x, Bent::constant(0)); }
+static Bent Not(const Bent& x) { return Sub(Bent::constant(1), x); }
+static Bent And(const Bent& x, const Bent& y) { return Mul(x, y); }
+static Bent Or(const Bent& x, const Bent& y) { return MaxNan(x, y); }
 static Bent Select(const Bent& condition, const Bent& x, const Bent& y) { return of(choose, condition, x, y); }
 // A limit is a constant, and none where it is infinite.
 static bool is_endless(const Bent& limit) { return limit.pieces && std::isinf(limit.pieces->lines.front().offset); }
@@ -265,6 +260,7 @@ static Bent FloorDivide(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
 
 namespace {
 
+// What a call is of functions, by its formula.
 Pieces of_formula(ops::Function function, const ops::Call* call, const Operands& in) {
   Bent constants[2];
   const ops::FunctionDef& def = ops::function_def(function);
@@ -313,7 +309,9 @@ class Reader {
       operands.push_back(std::move(*operand));
     }
     if (const auto function = ops::called_function(node->call())) return of_formula(*function, &node->call(), operands);
-    return meanings().at(node->op().name)(operands);
+    if (const auto predicate = ops::predicate_from_name(node->op().name))
+      return ops::apply(*predicate, Bent{operands.front()}, Bent{operands.back()}).pieces;
+    return choose(operands);
   }
 
   Pieces constant(const ir::Node& node) {
@@ -358,7 +356,7 @@ bool can_be_followed(const ir::Node& node) {
   // Operands along the channels do not lie as others do.
   if (node.op().has(ops::Trait::channelwise)) return false;
   const auto function = ops::called_function(node.call());
-  return function ? has_pieces(*function) : meanings().contains(node.op().name);
+  return function ? has_pieces(*function) : ops::predicate_from_name(node.op().name) || node.op().name == "where";
 }
 
 std::optional<AxisFunctions> as_functions(const ir::Value& y, const ir::Value& x) {

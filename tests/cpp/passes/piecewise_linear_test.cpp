@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hetnn/ir/text.h"
@@ -57,6 +58,25 @@ TEST(PiecewiseLinear, EqualsTheFormulaAtEveryBreakpoint) {
                                                "neg",  "sign",    "add",        "sub",         "mul",
                                                "div",  "maximum", "minimum"};
   EXPECT_EQ(followed, known);
+}
+
+TEST(PiecewiseLinear, ConditionsAreTheirFormulasEverywhere) {
+  for (const char* name : {"eq", "ne", "gt", "ge", "lt", "le", "logical_and", "logical_or", "logical_xor"}) {
+    const ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f32[1]) -> (%y) {
+  %c = constant() {value = f32[1] {0.75}} : f32[1]
+  %y = )" + std::string(name) + R"((%x, %c) : bool[1]
+})");
+    const auto found = as_functions(*graph.outputs()[0], *graph.inputs()[0]);
+    ASSERT_TRUE(found) << name;
+    const PiecewiseLinear& f = found->each[0];
+    for (const float x : {-1e30F, -1.0F, 0.0F, 0.5F, 0.75F, 0.750001F, 2.0F, 1e30F}) {
+      const auto piece = static_cast<size_t>(std::lower_bound(f.knots.begin(), f.knots.end(), x) - f.knots.begin());
+      const bool at_knot = piece < f.knots.size() && f.knots[piece] == x;
+      const double value = at_knot ? f.at[piece] : f.lines[piece](x);
+      EXPECT_EQ(value, ops::apply<float>(*ops::predicate_from_name(name), x, 0.75F)) << name << " at " << x;
+    }
+    EXPECT_EQ(f.of_nan, ops::apply<float>(*ops::predicate_from_name(name), std::nanf(""), 0.75F)) << name;
+  }
 }
 
 }  // namespace

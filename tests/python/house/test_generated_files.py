@@ -55,7 +55,7 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cpp/hetnn/ops/elementwise").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/passes/canonical").mkdir(parents=True)
     (tmp_path / "cpp/hetnn/ops/all_ops.inc").write_text("// The operators.\n")
-    (tmp_path / "cpp/hetnn/ops/elementwise/formulas.inc").write_text("// The functions.\n#undef HETNN_FORM\n")
+    (tmp_path / "cpp/hetnn/ops/elementwise/formulas.inc").write_text("// The functions.\n#undef HETNN_FUNCTION\n")
     for floor in ("ops", "passes"):
         (tmp_path / f"tests/cpp/{floor}").mkdir(parents=True)
         (tmp_path / f"tests/cpp/{floor}/floor_test.cpp").write_text("// Tests of the floor.\n")
@@ -65,15 +65,15 @@ def empty_house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_new_operator_is_one_file_and_one_row(empty_house: Path) -> None:
+def test_a_new_operator_is_one_row(empty_house: Path) -> None:
     new_file.new_operator("cube")
     ops = empty_house / "cpp/hetnn/ops"
     assert (ops / "all_ops.inc").read_text() == "// The operators.\n"
-    row = "HETNN_FUNCTION(cube, 1, (), light, numbers, 1e-6, { return Mul(x, x); })\n"
-    assert (ops / "elementwise/formulas.inc").read_text() == "// The functions.\n" + row + "#undef HETNN_FORM\n"
-    assert "OpDef define_cube() {\n  return elementwise(Function::cube, {" in (ops / "elementwise/cube.cpp").read_text()
+    table = (ops / "elementwise/formulas.inc").read_text()
+    assert table.startswith("// The functions.\nHETNN_FUNCTION(cube, 1, (), light, numbers, 1e-6,\n  (.doc = ")
+    assert table.endswith("  { return Mul(x, x); })\n#undef HETNN_FUNCTION\n")
     assert check_house.check(empty_house) == []
-    with pytest.raises(SystemExit, match=r"elementwise/cube\.cpp is there already"):
+    with pytest.raises(SystemExit, match=r"cube is a row of cpp/hetnn/ops/elementwise/formulas\.inc already"):
         new_file.new_operator("cube")
 
 

@@ -17,28 +17,6 @@ constexpr int64_t kTileElems = 2048;
 constexpr int64_t kLongRow = 512;  // is a tile of its own, which needs no gathering where the rows alone lie evenly
 constexpr int64_t kWidest = 8;     // bytes of an element
 
-struct Comparison {
-  std::string_view op;
-  Relation relation;
-  bool exchanged = false;  // asked of b and a
-  bool opposite = false;
-};
-
-constexpr Comparison kComparisons[] = {
-    {"eq", Relation::equal},          {"ne", Relation::equal, false, true}, {"gt", Relation::greater},
-    {"lt", Relation::greater, true},  {"ge", Relation::not_less},           {"le", Relation::not_less, true},
-    {"logical_and", Relation::both},  {"logical_or", Relation::either},     {"logical_xor", Relation::one},
-    {"logical_not", Relation::equal},  // to zero
-};
-
-// Null where there is none. Of integers, which know no NaN, "not less" is the opposite of "greater" exchanged.
-std::optional<Comparison> comparison_of(std::string_view op, DType dtype) {
-  const auto* at = std::ranges::find(kComparisons, op, &Comparison::op);
-  if (at == std::end(kComparisons)) return std::nullopt;
-  if (at->relation != Relation::not_less || dtype == DType::f32) return *at;
-  return Comparison{op, Relation::greater, !at->exchanged, true};
-}
-
 /// An operand of the elements of one tile, one after another, or one block that stands for all of them.
 struct Run {
   const std::byte* at;
@@ -69,12 +47,11 @@ class Compare final : public Kernel {
   explicit Compare(const KernelCall& call)
       : dtype_(call.inputs[0].dtype),
         bytes_(dtype_bytes(dtype_)),
-        comparison_(*comparison_of(call.params.text("op"), dtype_)),
-        function_(compare_function(comparison_.relation, dtype_)),
-        of_zero_(comparison_.op == "logical_not") {
+        function_(compare_function(*ops::predicate_from_name(call.params.text("op")), dtype_)),
+        operands_(call.inputs.size()) {
     const TensorView& y = call.outputs[0];
     std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "compare: the output")};
-    for (size_t k = 0; k < (of_zero_ ? 1 : 2); ++k)
+    for (size_t k = 0; k < operands_; ++k)
       operands.push_back(broadcast_operand(call.inputs[k], y.shape(), text("compare: input ", k)));
     nest_ = Nest(y.shape(), std::move(operands));
     tile_elems_ = nest_.cols() >= kLongRow ? std::min(nest_.cols(), kTileElems) : kTileElems;
@@ -87,10 +64,10 @@ class Compare final : public Kernel {
     alignas(64) uint8_t results[kTileElems];
     nest_.for_tiles(context.thread, context.threads, tile_elems_, [&](const Nest::Tile& tile) {
       const Run a = operand(tile, 0, inputs, gathered[0]);
-      const Run b = of_zero_ ? zeros(gathered[1]) : operand(tile, 1, inputs, gathered[1]);
+      const Run b = operands_ == 1 ? a : operand(tile, 1, inputs, gathered[1]);
       uint8_t* y = reinterpret_cast<uint8_t*>(outputs[0]) + tile.offsets[0];
       const bool dense = lies_evenly(nest_, tile, 0, 1);
-      compare(comparison_.exchanged ? b : a, comparison_.exchanged ? a : b, tile.rows * tile.cols, dense ? y : results);
+      compare(a, b, tile.rows * tile.cols, dense ? y : results);
       if (dense) return;
       const uint8_t* from = results;
       for (int64_t r = 0; r < tile.rows; ++r, from += tile.cols)
@@ -112,16 +89,10 @@ class Compare final : public Kernel {
     return {memory, !one};
   }
 
-  static Run zeros(std::byte* memory) {
-    std::memset(memory, 0, kCompareBlock * kWidest);
-    return {memory, false};
-  }
-
   // What is behind the last whole block is compared in a block of its own.
   void compare(const Run& a, const Run& b, int64_t n, uint8_t* y) const {
     const int64_t whole = n / kCompareBlock * kCompareBlock, rest = n - whole;
-    const bool opposite = comparison_.opposite;
-    function_({a.at, b.at, a.advances, b.advances, opposite, y, whole});
+    function_({a.at, b.at, a.advances, b.advances, y, whole});
     if (rest == 0) return;
     alignas(64) std::byte last[2][kCompareBlock * kWidest] = {};
     alignas(64) uint8_t results[kCompareBlock];
@@ -130,15 +101,14 @@ class Compare final : public Kernel {
       std::memcpy(memory, run.at + whole * bytes_, static_cast<size_t>(rest * bytes_));
       return memory;
     };
-    function_({padded(a, last[0]), padded(b, last[1]), false, false, opposite, results, kCompareBlock});
+    function_({padded(a, last[0]), padded(b, last[1]), false, false, results, kCompareBlock});
     std::memcpy(y + whole, results, static_cast<size_t>(rest));
   }
 
   DType dtype_;
   int64_t bytes_;
-  Comparison comparison_;
   CompareFunction function_;
-  bool of_zero_;
+  size_t operands_;
   Nest nest_;
   int64_t tile_elems_;
 };
@@ -148,9 +118,9 @@ class Compare final : public Kernel {
 Refusal serves_compare(const KernelCall& call) {
   const std::string op = call.params.text("op");
   const DType dtype = call.inputs[0].dtype;
-  const std::optional<Comparison> comparison = comparison_of(op, dtype);
+  const std::optional<ops::Predicate> predicate = ops::predicate_from_name(op);
   Terms terms("compare", call);
-  terms.hold(comparison && compare_function(comparison->relation, dtype), "takes no ", op, " of ", dtype_name(dtype));
+  terms.hold(predicate && compare_function(*predicate, dtype), "takes no ", op, " of ", dtype_name(dtype));
   for (const TensorView& input : call.inputs) terms.is(input, dtype, "an operand");
   for (const std::string_view name : {"a", "b", "x"})
     terms.hold(!call.params.has(text(name, ".scales")), "takes values as they stand; got quantized ones as ", name);

@@ -1,8 +1,9 @@
 // Comparisons and logic, to truth values of a byte each, 0 or 1. Any rank up to 8, plain or nhwc in any mixture.
 //
-// compare  a, b (broadcast together), both f32, i32, i64, u8 or bool -> y, bool; of logical_not x -> y. params op: eq
-// ne
-//          gt ge lt le logical_not, and of u8 and bool logical_and logical_or logical_xor.
+// compare  a, b (broadcast together), both f32, i32, i64, u8 or bool -> y, bool; of a predicate of one operand x -> y.
+//          params op: a predicate, ops/elementwise/formulas.inc.
+// bits     a, b (broadcast together) or x, integers of any type or bool -> y of the same. params op: a row of bits
+// there.
 #pragma once
 
 #include "hetnn/kernels/kernel.h"
@@ -11,5 +12,8 @@ namespace hetnn::kernels {
 
 Refusal serves_compare(const KernelCall& call);
 std::unique_ptr<Kernel> make_compare(const KernelCall& call);
+
+Refusal serves_bits(const KernelCall& call);
+std::unique_ptr<Kernel> make_bits(const KernelCall& call);
 
 }  // namespace hetnn::kernels

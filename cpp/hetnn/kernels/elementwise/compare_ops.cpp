@@ -18,17 +18,34 @@ namespace HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each relation as a mask.
-template <Relation kRelation, class D, class V = hn::Vec<D>>
-HWY_INLINE hn::Mask<D> Holds(D d, V a, V b) {
-  const V zero = hn::Zero(d);
-  if constexpr (kRelation == Relation::equal) return hn::Eq(a, b);
-  if constexpr (kRelation == Relation::greater) return hn::Gt(a, b);
-  if constexpr (kRelation == Relation::not_less) return hn::Ge(a, b);
-  if constexpr (kRelation == Relation::both) return hn::Gt(hn::Min(a, b), zero);
-  if constexpr (kRelation == Relation::either) return hn::Gt(hn::Max(a, b), zero);
-  if constexpr (kRelation == Relation::one) return hn::Xor(hn::Gt(a, zero), hn::Gt(b, zero));
+// The vocabulary of predicates over lanes of any type, whose conditions are masks, and their formulas.
+namespace formula {
+using hn::And;
+using hn::Eq;
+using hn::Ge;
+using hn::Gt;
+using hn::Not;
+using hn::Or;
+using hn::Xor;
+
+// Of integers Highway does not have it everywhere.
+template <class V>
+requires std::is_integral_v<hn::TFromV<V>> HWY_INLINE auto Ge(V x, V y) { return hn::Not(hn::Gt(y, x)); }
+// NaN too, which Highway's Ne says is not unequal to 0 on some instruction sets.
+template <class V>
+HWY_INLINE auto Holds(V x) {
+  return hn::Not(hn::Eq(x, hn::Zero(hn::DFromV<V>())));
 }
+
+#define HETNN_PREDICATE(name, operands, def, ...)          \
+  struct name {                                            \
+    template <class V>                                     \
+    HWY_INLINE static auto of(V x, [[maybe_unused]] V y) { \
+      __VA_ARGS__                                          \
+    }                                                      \
+  };
+#include "hetnn/ops/elementwise/formulas.inc"
+}  // namespace formula
 
 // A byte for each lane, of ones or zeros.
 template <class D>
@@ -44,7 +61,7 @@ HWY_INLINE auto Bytes(D, hn::Vec<D> ones) {
   }
 }
 
-template <typename T, Relation kRelation>
+template <typename T, typename Formula>
 void Compare(const CompareRun& run) {
   using D = hn::ScalableTag<T>;
   using DMask = hn::RebindToUnsigned<D>;
@@ -54,42 +71,34 @@ void Compare(const CompareRun& run) {
   const auto *a = reinterpret_cast<const T*>(run.a), *b = reinterpret_cast<const T*>(run.b);
   const size_t of_block = kCompareBlock - 1;
   const size_t of_a = run.a_advances ? ~size_t{0} : of_block, of_b = run.b_advances ? ~size_t{0} : of_block;
-  const auto one = hn::Set(bytes, 1), opposite = hn::Set(bytes, run.opposite ? 1 : 0);
+  const auto one = hn::Set(bytes, 1);
   for (size_t i = 0; i < static_cast<size_t>(run.n); i += hn::Lanes(d)) {
-    const auto holds = Holds<kRelation>(d, hn::LoadU(d, a + (i & of_a)), hn::LoadU(d, b + (i & of_b)));
+    const auto holds = Formula::of(hn::LoadU(d, a + (i & of_a)), hn::LoadU(d, b + (i & of_b)));
     const auto ones = hn::BitCast(DMask(), hn::VecFromMask(d, holds));
-    hn::StoreU(hn::Xor(hn::And(Bytes(DMask(), ones), one), opposite), bytes, run.out + i);
+    hn::StoreU(hn::And(Bytes(DMask(), ones), one), bytes, run.out + i);
   }
 }
 
 template <typename T>
-CompareFunction OfNumbers(Relation relation) {
-  if (relation == Relation::equal) return Compare<T, Relation::equal>;
-  if (relation == Relation::greater) return Compare<T, Relation::greater>;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (relation == Relation::not_less) return Compare<T, Relation::not_less>;
-  }
-  return nullptr;
+CompareFunction Of(ops::Predicate predicate) {
+  static constexpr CompareFunction kFunctions[] = {
+#define HETNN_PREDICATE(name, ...) Compare<T, formula::name>,
+#include "hetnn/ops/elementwise/formulas.inc"
+  };
+  return kFunctions[static_cast<size_t>(predicate)];
 }
 
-CompareFunction OfBytes(Relation relation) {
-  if (relation == Relation::both) return Compare<uint8_t, Relation::both>;
-  if (relation == Relation::either) return Compare<uint8_t, Relation::either>;
-  if (relation == Relation::one) return Compare<uint8_t, Relation::one>;
-  return OfNumbers<uint8_t>(relation);
-}
-
-CompareFunction Choose(Relation relation, DType dtype) {
+CompareFunction Choose(ops::Predicate predicate, DType dtype) {
   switch (dtype) {
     case DType::f32:
-      return OfNumbers<float>(relation);
+      return Of<float>(predicate);
     case DType::i32:
-      return OfNumbers<int32_t>(relation);
+      return Of<int32_t>(predicate);
     case DType::i64:
-      return OfNumbers<int64_t>(relation);
+      return Of<int64_t>(predicate);
     case DType::u8:
     case DType::boolean:
-      return OfBytes(relation);
+      return Of<uint8_t>(predicate);
     default:
       return nullptr;
   }
@@ -103,7 +112,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hetnn::kernels {
 
-CompareFunction compare_function(Relation relation, DType dtype) { return HETNN_CHOSEN(Choose)(relation, dtype); }
+CompareFunction compare_function(ops::Predicate predicate, DType dtype) {
+  return HETNN_CHOSEN(Choose)(predicate, dtype);
+}
 
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

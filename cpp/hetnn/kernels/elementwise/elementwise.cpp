@@ -156,8 +156,9 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
 
 namespace {
 
-constexpr Variant comparison(std::string_view op) {
-  return {.name = "compare", .op = op, .speed = "elementwise", .serves = serves_compare, .create = make_compare};
+constexpr Variant of_row(std::string_view op, std::string_view name, decltype(Variant::serves) serves,
+                         decltype(Variant::create) create) {
+  return {.name = name, .op = op, .speed = "elementwise", .serves = serves, .create = create};
 }
 
 }  // namespace
@@ -183,16 +184,9 @@ std::span<const Variant> elementwise_variants() {
        .create = make_integer_binary,
        .integers = true},
       {.name = "where", .op = "where", .speed = "elementwise", .serves = serves_where, .create = make_where},
-      comparison("eq"),
-      comparison("ne"),
-      comparison("gt"),
-      comparison("ge"),
-      comparison("lt"),
-      comparison("le"),
-      comparison("logical_and"),
-      comparison("logical_or"),
-      comparison("logical_xor"),
-      comparison("logical_not"),
+#define HETNN_PREDICATE(name, ...) of_row(#name, "compare", serves_compare, make_compare),
+#define HETNN_BITS(name, ...) of_row(#name, "bits", serves_bits, make_bits),
+#include "hetnn/ops/elementwise/formulas.inc"
       {.name = "nary",
        .op = "nary",
        .speed = "elementwise",

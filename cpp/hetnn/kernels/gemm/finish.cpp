@@ -24,13 +24,11 @@ namespace {
                           [&](VF x, VF y) HWY_ATTR { return formula::name(x, operands == 2 ? y : x, c0, c1); }); \
   }
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 
 const FinishFunction* Functions() {
   static constexpr FinishFunction kFunctions[] = {
 #define HETNN_FUNCTION(name, ...) Finish_##name,
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
   };
   return kFunctions;
 }

@@ -96,6 +96,12 @@ Expression Select(const Expression& condition, const Expression& x, const Expres
   if (x.identity() == y.identity() || (is_number(x) && y.is(x.number()))) return x;
   return Expression::of("where", {condition, x, y});
 }
+
+Expression Not(const Expression& x) {
+  if (!x) return {};
+  if (x.op() == "eq") return Expression::of("ne", x.in());
+  return x.op() == "ne" ? Expression::of("eq", x.in()) : Expression::of("logical_not", {x});
+}
 // NOLINTEND(readability-identifier-naming)
 
 namespace {
@@ -105,8 +111,11 @@ struct Infix {
   std::string_view op, sign;
   int binds;
 };
-constexpr std::array kInfix = {Infix{"eq", " = ", 1},  Infix{"gt", " > ", 1},  Infix{"add", " + ", 2},
-                               Infix{"sub", " - ", 2}, Infix{"mul", " * ", 3}, Infix{"div", " / ", 3}};
+constexpr std::array kInfix = {Infix{"logical_or", " or ", 0}, Infix{"logical_and", " and ", 0},
+                               Infix{"eq", " = ", 1},          Infix{"ne", " != ", 1},
+                               Infix{"gt", " > ", 1},          Infix{"ge", " >= ", 1},
+                               Infix{"add", " + ", 2},         Infix{"sub", " - ", 2},
+                               Infix{"mul", " * ", 3},         Infix{"div", " / ", 3}};
 
 std::string text_of(const Expression& x, int around) {
   if (is_number(x)) {

@@ -42,6 +42,8 @@ Expression Neg(const Expression& x);
 inline Expression MulAdd(const Expression& x, const Expression& y, const Expression& z) { return Add(Mul(x, y), z); }
 inline Expression Quotient(const Expression& x, const Expression& y) { return Div(x, y); }
 Expression Select(const Expression& condition, const Expression& x, const Expression& y);
+Expression Not(const Expression& x);
+inline Expression Holds(const Expression& x) { return Expression::of("ne", {x, Expression::constant(0)}); }
 inline Expression AtLeast(const Expression& limit, const Expression& x) {
   return Expression::of("maximum", {limit, x});
 }
@@ -52,7 +54,9 @@ inline Expression AtMost(const Expression& limit, const Expression& x) { return 
 #define HETNN_WORD2(word, op) \
   inline Expression word(const Expression& x, const Expression& y) { return Expression::of(op, {x, y}); }
 HETNN_WORD2(Gt, "gt")
+HETNN_WORD2(Ge, "ge")
 HETNN_WORD2(Eq, "eq")
+HETNN_WORD2(Xor, "logical_xor")
 HETNN_WORD2(And, "logical_and")
 HETNN_WORD2(Or, "logical_or")
 HETNN_WORD2(MaxNan, "maximum")

@@ -9,16 +9,6 @@
 #include "hetnn/ops/elementwise/vocabulary.h"
 
 namespace hetnn::ops {
-
-namespace vocabulary {  // NOLINTBEGIN(readability-identifier-naming): of what algebras are made of, beside formulas
-// clang-format off
-template <typename V> bool Eq(V x, V y) { return x == y; }
-template <typename V> bool And(V x, V y) { return x && y; }
-template <typename V> bool Or(V x, V y) { return x || y; }
-// clang-format on
-}  // namespace vocabulary
-// NOLINTEND(readability-identifier-naming)
-
 namespace formula {
 
 using namespace vocabulary;  // NOLINT(google-build-using-namespace): formulas are written in it
@@ -31,12 +21,15 @@ struct Of {
     else
       return V::constant(value);
   }
-#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...)                             \
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, def, ...)                        \
   static V name([[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V c0, [[maybe_unused]] V c1) { \
     __VA_ARGS__                                                                                             \
   }
+#define HETNN_PREDICATE(name, operands, def, ...) \
+  static auto name(V x, [[maybe_unused]] V y) { __VA_ARGS__ }
+#define HETNN_BITS(name, operands, def, ...) \
+  static V name(V x, [[maybe_unused]] V y) { __VA_ARGS__ }
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 };
 
 }  // namespace formula
@@ -51,9 +44,19 @@ V apply(Function function, const V& x, const V& y, const V& c0, const V& c1) {
   static constexpr Formula kFormulas[] = {
 #define HETNN_FUNCTION(name, ...) formula::Of<V>::name,
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
   };
   return kFormulas[static_cast<size_t>(function)](x, y, c0, c1);
+}
+
+/// Whether x (and y) are so, as whatever V says what may be so.
+template <typename V>
+auto apply(Predicate predicate, const V& x, const V& y) {
+  using Formula = decltype(&formula::Of<V>::eq);
+  static constexpr Formula kFormulas[] = {
+#define HETNN_PREDICATE(name, ...) formula::Of<V>::name,
+#include "hetnn/ops/elementwise/formulas.inc"
+  };
+  return kFormulas[static_cast<size_t>(predicate)](x, y);
 }
 
 }  // namespace hetnn::ops

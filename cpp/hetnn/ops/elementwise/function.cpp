@@ -16,10 +16,9 @@ namespace {
 #define HETNN_NAMES(...) \
   { __VA_ARGS__ }
 constexpr FunctionDef kFunctions[] = {
-#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, ...) \
+#define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, def, ...) \
   {#name, operands, HETNN_NAMES constants, Cost::cost, Domain::domain, tolerance},
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 };
 #undef HETNN_NAMES
 
@@ -88,10 +87,48 @@ constexpr Meaning kMeanings[] = {
         []<typename V>(V x, V y, V c0, V c1) { return formula::Of<V>::name(x, y, c0, c1); }); \
   },
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
 };
 
+// An operator that computes numbers of its own kind: its row but for its formula.
+struct OtherDef {
+  std::string_view name;
+  int operands;
+  Meaning meaning;
+};
+
+constexpr OtherDef kPredicates[] = {
+#define HETNN_PREDICATE(name, operands, ...)                    \
+  {#name, operands, [](const Evaluation& e) {                   \
+     map_elements<operands>(e, []<typename V>(V x, auto... y) { \
+       const V all[] = {x, y...};                               \
+       return formula::Of<V>::name(x, all[operands - 1]);       \
+     });                                                        \
+   }},
+#include "hetnn/ops/elementwise/formulas.inc"
+};
+
+constexpr OtherDef kBits[] = {
+#define HETNN_BITS(name, operands, ...)                         \
+  {#name, operands, [](const Evaluation& e) {                   \
+     map_integers<operands>(e, []<typename V>(V x, auto... y) { \
+       const V all[] = {x, y...};                               \
+       return formula::Of<V>::name(x, all[operands - 1]);       \
+     });                                                        \
+   }},
+#include "hetnn/ops/elementwise/formulas.inc"
+};
+
+template <typename Name>
+std::optional<Name> from_name(std::span<const OtherDef> rows, std::string_view name) {
+  const auto at = std::ranges::find(rows, name, &OtherDef::name);
+  if (at == rows.end()) return std::nullopt;
+  return static_cast<Name>(at - rows.begin());
+}
+
 }  // namespace
+
+std::optional<Predicate> predicate_from_name(std::string_view name) { return from_name<Predicate>(kPredicates, name); }
+std::optional<Bits> bits_from_name(std::string_view name) { return from_name<Bits>(kBits, name); }
 
 std::span<const FunctionDef> functions() { return kFunctions; }
 
@@ -152,12 +189,36 @@ OpDef elementwise(Function function, OpDef def) {
   return def;
 }
 
-OpDef predicate(OpDef def) {
-  def.inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}};
+namespace {
+
+OpDef of_row(const OtherDef& row, OpDef def, std::string_view shape) {
+  def.name = row.name;
+  def.inputs = row.operands == 1 ? std::vector<InputDef>{{"x", shape}}
+                                 : std::vector<InputDef>{{"a", shape}, {"b", "broadcasts with a"}};
   def.traits |= static_cast<uint32_t>(Trait::elementwise);
-  def.infer = compare_inputs;
+  def.meaning = row.meaning;
   def.tolerance = 0;
   return def;
+}
+
+std::vector<Type> integer_inputs(const Call& call) {
+  if (is_real(call.input(0))) {
+    fail(call, text(call.op->name, "_c3"),
+         text("its inputs must be integers or bool; got ", to_string(call.input(0)), ". Cast them."));
+  }
+  return broadcast_inputs(call);
+}
+
+}  // namespace
+
+OpDef elementwise(Predicate predicate, OpDef def) {
+  def.infer = compare_inputs;
+  return of_row(kPredicates[static_cast<size_t>(predicate)], std::move(def), "any shape");
+}
+
+OpDef elementwise(Bits bits, OpDef def) {
+  def.infer = integer_inputs;
+  return of_row(kBits[static_cast<size_t>(bits)], std::move(def), "integers or bool, any shape");
 }
 
 }  // namespace hetnn::ops

@@ -14,7 +14,14 @@ namespace hetnn::ops {
 enum class Function : uint8_t {
 #define HETNN_FUNCTION(name, ...) name,
 #include "hetnn/ops/elementwise/formulas.inc"
-#undef HETNN_FUNCTION
+};
+enum class Predicate : uint8_t {
+#define HETNN_PREDICATE(name, ...) name,
+#include "hetnn/ops/elementwise/formulas.inc"
+};
+enum class Bits : uint8_t {
+#define HETNN_BITS(name, ...) name,
+#include "hetnn/ops/elementwise/formulas.inc"
 };
 
 /// Whether a function's time is its bytes or its arithmetic.
@@ -39,11 +46,14 @@ std::span<const FunctionDef> functions();
 const FunctionDef& function_def(Function function);
 std::optional<Function> function_from_name(std::string_view name);
 
+std::optional<Predicate> predicate_from_name(std::string_view name);
+std::optional<Bits> bits_from_name(std::string_view name);
+
 /// The operator of a function: `def` has its documentation, names and samples; the rest that is not given here (name,
 /// inputs, inference, meaning, traits, tolerance) comes from the row. Traits are added to those given.
 OpDef elementwise(Function function, OpDef def);
-/// The same for an operator of two inputs that gives bool; inference, inputs and traits are filled in.
-OpDef predicate(OpDef def);
+OpDef elementwise(Predicate predicate, OpDef def);
+OpDef elementwise(Bits bits, OpDef def);
 
 /// The function of input 0 (and 1, broadcast), with constants from the call's attributes.
 void evaluate(Function function, const Evaluation& e);

@@ -20,6 +20,10 @@ Expression value_of(Function function, std::string x, std::string y) {
                constant_of(function, 1));
 }
 
+Expression value_of(Predicate predicate, std::string x, std::string y) {
+  return apply(predicate, Expression::operand(std::move(x)), Expression::operand(std::move(y)));
+}
+
 std::vector<Expression> slopes_of(Function function) {
   using V = Dual<Expression>;
   std::vector<Expression> out;

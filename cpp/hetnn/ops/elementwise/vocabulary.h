@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <type_traits>
 
 namespace hetnn::ops::vocabulary {
@@ -19,7 +20,19 @@ template <typename V>
 using Sum = std::conditional_t<kReal<V>, V, std::conditional_t<(sizeof(V) <= sizeof(uint32_t)), uint32_t, uint64_t>>;
 
 // clang-format off
+template <typename V> bool Eq(V x, V y) { return x == y; }
 template <typename V> bool Gt(V x, V y) { return x > y; }
+template <typename V> bool Ge(V x, V y) { return x >= y; }
+template <typename V> bool Holds(V x) { return static_cast<bool>(x); }
+inline bool And(bool x, bool y) { return x && y; }
+inline bool Or(bool x, bool y) { return x || y; }
+inline bool Xor(bool x, bool y) { return x != y; }
+inline bool Not(bool x) { return !x; }
+template <typename V> V BitAnd(V x, V y) { return static_cast<V>(x & y); }
+template <typename V> V BitOr(V x, V y) { return static_cast<V>(x | y); }
+template <typename V> V BitXor(V x, V y) { return static_cast<V>(x ^ y); }
+template <typename V> V BitNot(V x) { return static_cast<V>(~x); }
+template <> inline bool BitNot(bool x) { return !x; }
 template <typename V> V Select(bool first, V x, V y) { return first ? x : y; }
 template <typename V> V AtLeast(V limit, V x) { return x < limit ? limit : x; }
 template <typename V> V AtMost(V limit, V x) { return x > limit ? limit : x; }
@@ -127,6 +140,30 @@ V Pow(V x, V y) {
     }
     return power;
   }
+}
+
+/// Whether a V has a bit number `place`.
+template <typename V>
+bool HasBit(V place) {
+  return place >= V(0) && static_cast<uint64_t>(place) < 8 * sizeof(V);
+}
+template <typename V>
+V ShiftLeft(V x, V places) {
+  return HasBit(places) ? static_cast<V>(static_cast<uint64_t>(x) << places) : V(0);
+}
+template <typename V>
+V ShiftRight(V x, V places) {
+  return HasBit(places) ? static_cast<V>(x >> places) : static_cast<int64_t>(x) < 0 ? static_cast<V>(-1) : V(0);
+}
+
+/// Of the sizes of two integers.
+template <typename V>
+V Gcd(V x, V y) {
+  using Size = Sum<V>;
+  const auto size = [](V value) {
+    return value < V(0) ? Size{0} - static_cast<Size>(value) : static_cast<Size>(value);
+  };
+  return static_cast<V>(std::gcd(size(x), size(y)));
 }
 
 template <typename V>

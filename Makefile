@@ -198,7 +198,7 @@ fault: $(STAMPS)/install
 	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store tests/python/remote
 # Ray, Dask and Spark; KServe; MLServer; Ray Serve: each of the four in an environment of its own.
 test-engines: $(STAMPS)/install
-	for name in batches kserve mlserver rayserve; do \
+	for name in batches kserve mlserver mlflow rayserve; do \
 	  $(PYTHON) -m venv build/engines/$$name && build/engines/$$name/bin/pip install -q -r tests/engines/$$name.txt && \
 	  build/engines/$$name/bin/pip install -q --force-reinstall --no-deps build/wheelhouse/hetnn-*.whl && \
 	  build/engines/$$name/bin/python -m pytest -q tests/engines/test_$$name.py || exit 1; \

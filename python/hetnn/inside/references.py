@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetnn.errors import InvalidModel
+from hetnn.states import read_states
 
 if TYPE_CHECKING:
     from hetnn.executable import Executable
@@ -34,7 +35,10 @@ def reference_of(reference: Any, executable: Executable, inputs: Sequence[Any], 
     if reference is None:
         if executable._source is None:
             raise InvalidModel("a loaded executable has no model to be compared with: give one, or another executable.")
-        return _meaning(executable._source.graph, arrays, "the model by its meaning")
+        first = read_states(executable.states, executable._engine.session()) if executable.states else {}
+        graph, given = executable._source.graph, iter(arrays)
+        inputs = [first[name] if name in first else next(given) for name, _, _ in graph.inputs]
+        return _meaning(graph, inputs, "the model by its meaning")
     if isinstance(reference, AnExecutable):
         return _executable(reference, arrays)
     kind = f"{type(reference).__module__}.{type(reference).__qualname__}"

@@ -19,6 +19,7 @@ from hetnn.arrays import as_arrays, is_torch
 from hetnn.element_types import tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.inside.names import Names
+from hetnn.states import write_states
 
 if TYPE_CHECKING:
     from hetnn.executable import Executable
@@ -70,16 +71,15 @@ def _buffers(executable: Executable) -> dict[str, str]:
 
 
 def values_of(
-    executable: Executable, arrays: Sequence[Array], names: Sequence[str]
+    executable: Executable, arrays: Sequence[Array], names: Sequence[str], states: Mapping[str, Array] | None = None
 ) -> tuple[list[Array], dict[str, Inside]]:
     """The outputs of a run, and by each name the value that goes by it. Integers of a quantized type become the numbers
     that they stand for.
 
-    InvalidModel for a name that is none; Unsupported for a value that a loaded file has no buffer for, and for a model
-    that keeps states.
+    Each run begins with `states`, by themselves the first values; what the executable holds stays as it is.
+    InvalidModel for a name that is none; Unsupported for a value that a loaded file has no buffer for, and for one
+    within what a loop repeats.
     """
-    if executable.states:
-        raise Unsupported("values inside are of models without states: a run for them would change what is kept.")
     known = names_of(executable)
     wanted: dict[str, str] = {}
     for name in names:
@@ -87,25 +87,45 @@ def values_of(
         if value is None:
             raise _missing(executable, known, name)
         wanted[name] = value
-    outputs = executable._engine.run(list(arrays), None, _runtime.RunTimes())  # also compiles for these sizes
+    outputs = _run(executable._engine, executable.states, arrays, states)  # also compiles for these sizes
     own = _buffers(executable)
     values = list(dict.fromkeys(wanted.values()))
-    found = _own(executable, arrays, {value: own[value] for value in values if value in own})
-    found |= _apart(executable, arrays, [value for value in values if value not in own])
+    found = _own(executable, arrays, {value: own[value] for value in values if value in own}, states)
+    found |= _apart(executable, arrays, [value for value in values if value not in own], states)
     return outputs, {name: found[value] for name, value in wanted.items()}
+
+
+def _run(
+    engine: _runtime.Executable, names: Sequence[str], arrays: Sequence[Array], states: Mapping[str, Array] | None
+) -> list[Array]:
+    """A run on states of its own."""
+    session = engine.session() if names else None
+    if session is not None and states:
+        write_states(names, session, states)
+    outputs: list[Array] = engine.run(list(arrays), None, _runtime.RunTimes(), False, session)
+    return outputs
 
 
 def run_also(executable: Executable, inputs: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """The outputs of a run and, last, a dict of values by the names that were asked for; torch in gives torch out."""
     if isinstance(names, str):
         raise InvalidModel(f"also must be a list of names; got the text '{names}'. Write [{names!r}].")
-    outputs, found = values_of(executable, as_arrays(inputs, executable._called), list(names))
+    arrays, before = as_arrays(inputs, executable._called), executable.state_dict()
+    outputs, found = values_of(executable, arrays, list(names), before)
+    if before:
+        outputs = executable.run(arrays)  # what is kept goes on as with any run
     of_torch = any(map(is_torch, inputs))
     values = {name: tensor_of(one.array) if of_torch else one.array for name, one in found.items()}
     return [*(map(tensor_of, outputs) if of_torch else outputs), values]
 
 
 def _missing(executable: Executable, known: Names, name: str) -> Exception:
+    for body in executable.report(format="dict")["bodies"]:
+        if any(name in (row["node"], row.get("module")) for row in body["report"]["graph"]):
+            return Unsupported(
+                f"'{name}' is within what '{body['node']}' repeats, and has a value in each round. Ask for "
+                f"'{body['node']}', or return the value from the loop."
+            )
     rows = executable.report(format="dict")["graph"] if executable._source is None else []
     there = [row for row in rows if name in (row["node"], row.get("module"), *row.get("made_from", []))]
     if not there:
@@ -119,24 +139,28 @@ def _missing(executable: Executable, known: Names, name: str) -> Exception:
     )
 
 
-def _own(executable: Executable, arrays: Sequence[Array], values: dict[str, str]) -> dict[str, Inside]:
+def _own(
+    executable: Executable, arrays: Sequence[Array], values: dict[str, str], states: Mapping[str, Array] | None
+) -> dict[str, Inside]:
     """Of `values`, by name the buffer."""
     if not values:
         return {}
     engine = _runtime.exposed(executable._engine, list(values.values()))
-    results = engine.run(list(arrays), None, _runtime.RunTimes())[-len(values) :]
+    results = _run(engine, executable.states, arrays, states)[-len(values) :]
     quants = _runtime.quants(engine)[-len(values) :]
     reals = [real(array, quant) for array, quant in zip(results, quants, strict=True)]
     return {name: Inside(name, array, OWN) for name, array in zip(values, reals, strict=True)}
 
 
-def _apart(executable: Executable, arrays: Sequence[Array], values: list[str]) -> dict[str, Inside]:
+def _apart(
+    executable: Executable, arrays: Sequence[Array], values: list[str], states: Mapping[str, Array] | None
+) -> dict[str, Inside]:
     if not values:
         return {}
     source = executable._source
     assert source is not None  # else names_of knows only what is exposable
     other = source.compiled_with(values, executable.report(format="dict"))
-    results = other.run(list(arrays))[-len(values) :]
+    results = _run(other._engine, other.states, arrays, states)[-len(values) :]
     quants = _runtime.quants(other._engine)[-len(values) :]
     reals = [real(np.asarray(array), quant) for array, quant in zip(results, quants, strict=True)]
     return {name: Inside(name, array, APART) for name, array in zip(values, reals, strict=True)}

@@ -108,6 +108,7 @@ ELSEWHERE = {
     ("README.md", 0): "test_the_readme",
     ("devices.md", 0): "backends/test_backends.py",
     ("devices.md", 1): "backends/test_ethos_u.py, on files of TFLite",
+    ("serving.md", 0): "engines/test_mlflow.py",
     ("devices.md", 2): "remote/test_remote.py, with a device server",
 }
 

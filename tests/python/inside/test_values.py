@@ -107,3 +107,50 @@ def test_integers_are_the_numbers_that_they_stand_for() -> None:
     _, values = hetnn.compile(graph, "cpu").run([x], also=["q", "r"])
     np.testing.assert_array_equal(values["q"], np.rint(x / 0.5) * 0.5)
     np.testing.assert_array_equal(values["r"], np.maximum(values["q"], 0))
+
+
+class Counter(torch.nn.Module):
+    """Adds the number of the calls before to what a layer gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+        self.calls: torch.Tensor
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x).relu() + self.calls
+        self.calls.add_(1)
+        return y.tanh() * 2
+
+
+def test_values_of_a_model_with_states_are_those_of_this_run() -> None:
+    net, x = Counter().eval(), torch.ones(2, 4)
+    exe = hetnn.compile(net, args=(x,))
+    inner = net.layer(x).relu()
+    for calls in range(3):
+        out, values = exe.run([x], also=["add", "relu"])
+        torch.testing.assert_close(values["relu"], inner)
+        torch.testing.assert_close(values["add"], inner + calls)
+        torch.testing.assert_close(out, (inner + calls).tanh() * 2)
+    kept = exe.state_dict()
+    assert exe.compare(None, (x,)).first is None
+    np.testing.assert_equal(exe.state_dict(), kept)
+
+
+def test_a_value_within_a_loop_is_told_to_be_one() -> None:
+    class Loop(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            def more(k: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+                return k < 3
+
+            def body(k: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+                return k + 1, torch.sigmoid(x) * 2
+
+            return torch.while_loop(more, body, (torch.tensor(0), x))[1]
+
+    exe = hetnn.compile(Loop(), args=(torch.zeros(2, 3),))
+    with pytest.raises(
+        hetnn.Unsupported, match=r"'while_loop\.sigmoid' is within what '.*' repeats, and has a value in each round"
+    ):
+        exe.run([torch.zeros(2, 3)], also=["while_loop.sigmoid"])

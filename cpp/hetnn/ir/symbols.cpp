@@ -2,7 +2,9 @@
 #include "hetnn/ir/symbols.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
+#include <utility>
 
 namespace hetnn::ir {
 
@@ -21,41 +23,36 @@ std::vector<Symbol> free_symbols(const Graph& graph) {
   return out;
 }
 
-namespace {
-
-// The symbols of sizes that are less than that under the hints.
-std::set<std::string> symbols_below(int64_t least, const Graph& graph) {
-  const Bindings hints = graph.hints();
-  std::set<std::string> out;
-  for (const Node* node : graph.nodes()) {
-    for (const Value* value : node->outputs()) {
-      for (const Dim& dim : value->shape()) {
-        if (!dim.is_static() && dim.evaluate(hints) < least) dim.collect_symbols(out);
-      }
-    }
-  }
-  return out;
-}
-
-// Whether all sizes could be raised to `least`; else the hints are as before.
-bool raise_to(int64_t least, Graph& graph) {
+bool raise_to(int64_t least, const std::vector<Dim>& sizes, const Bindings& most, Bindings& values) {
   constexpr int kMostDoublings = 24;
-  const std::vector<Symbol> before = graph.symbols;
+  Bindings raised = values;
   for (int k = 0; k < kMostDoublings; ++k) {
-    const std::set<std::string> small = symbols_below(least, graph);
-    if (small.empty()) return true;
-    for (Symbol& symbol : graph.symbols) {
-      if (small.contains(symbol.name)) symbol.hint = std::min(symbol.max, std::max<int64_t>(2 * symbol.hint, 1));
+    std::set<std::string> small;
+    for (const Dim& size : sizes) {
+      if (!size.is_static() && size.evaluate(raised) < least) size.collect_symbols(small);
+    }
+    if (small.empty()) {
+      values = std::move(raised);
+      return true;
+    }
+    for (const std::string& symbol : small) {
+      const auto at = most.find(symbol);
+      const int64_t end = at == most.end() ? std::numeric_limits<int64_t>::max() : at->second;
+      raised[symbol] = std::min(end, std::max<int64_t>(2 * raised[symbol], 1));
     }
   }
-  graph.symbols = before;
   return false;
 }
 
-}  // namespace
-
 void raise_hints(Graph& graph) {
-  if (!raise_to(1, graph)) raise_to(0, graph);
+  std::vector<Dim> sizes;
+  for (const Node* node : graph.nodes()) {
+    for (const Value* value : node->outputs()) sizes.insert(sizes.end(), value->shape().begin(), value->shape().end());
+  }
+  Bindings hints = graph.hints(), most;
+  for (const Symbol& symbol : graph.symbols) most[symbol.name] = symbol.max;
+  if (!raise_to(1, sizes, most, hints)) raise_to(0, sizes, most, hints);
+  for (Symbol& symbol : graph.symbols) symbol.hint = hints.at(symbol.name);
 }
 
 }  // namespace hetnn::ir

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "hetnn/base/error.h"
+#include "hetnn/ir/symbols.h"
 
 namespace hetnn::target {
 
@@ -23,6 +24,13 @@ Bindings trial_bindings(const ir::Node& node) {
   ops::collect_symbols(node.call(), symbols);
   Bindings out;
   for (const std::string& symbol : symbols) out[symbol] = kTrialSize;
+  // Of what windows cut off an axis something must be left.
+  std::vector<Dim> sizes;
+  for (const ir::Value* value : node.inputs()) {
+    if (value) sizes.insert(sizes.end(), value->shape().begin(), value->shape().end());
+  }
+  for (const ir::Value* value : node.outputs()) sizes.insert(sizes.end(), value->shape().begin(), value->shape().end());
+  ir::raise_to(1, sizes, {}, out);
   return out;
 }
 

@@ -79,7 +79,8 @@ struct Target {
   size_t device_index(std::string_view device) const;
 };
 
-/// A plain size, 64, for every symbol in the node's shapes and attributes: to ask for support without a model.
+/// A plain size for every symbol in the node's shapes and attributes, to ask for support without a model: 64, or more
+/// where that leaves none of an axis.
 Bindings trial_bindings(const ir::Node& node);
 
 /// The bytes a node reads and writes, its constants included, under the symbols' values.

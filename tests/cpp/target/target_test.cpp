@@ -97,6 +97,15 @@ TEST_F(Node, SymbolsAreTakenAtTheirValues) {
   EXPECT_EQ(bytes_touched(sum, ten), 480);
 }
 
+TEST(TrialBindings, LeaveSomethingOfWhatWindowsCutOff) {
+  const ir::Graph graph =
+      ir::parse(R"(graph @g {stage = imported} (%x: f32[1,1,b,n], %w: f32[4,1,1,300]) -> (%y) {
+  %y = conv2d(%x, %w) {stride = [1,100]} : f32[1,4,b,floordiv(n, 100) - 2]
+})");
+  EXPECT_THAT(trial_bindings(**graph.nodes().begin()), ElementsAre(std::pair<const std::string, int64_t>("b", 64),
+                                                                   std::pair<const std::string, int64_t>("n", 512)));
+}
+
 TEST_F(Node, WorkIsTheOperatorsOwnOrOneFlopAnElement) {
   // 4 filters of 3·3·3 at 6·6 places.
   EXPECT_EQ(work_of(node("conv2d(f32[1,3,8,8], f32[4,3,3,3])"), {}).macs, 4 * 27 * 36);

@@ -22,6 +22,11 @@ enum class Form : uint8_t { none, sums, aligned, scaled, mean, slope, shares, no
 
 bool is_plain(const Type& type) { return type.quant && type.quant->per_tensor(); }
 
+bool is_layer_of_sums(const Call& call) {
+  return call.op->primitive == Primitive::convolution || call.op->primitive == Primitive::product ||
+         call.op->name == "conv_transpose2d";
+}
+
 // Rows of i8; weights and biases are reals.
 Form form_of_rows(const Call& call) {
   if (!call.attrs.contains(kQuantRounding) || !is_plain(call.input(0))) return Form::none;
@@ -43,13 +48,7 @@ Form form_of(const Call& call) {
     return call.has(0) && is_plain(call.input(0));
   };
   if (!all_quantized()) return Form::none;
-  // The weights' scales are those of filters, not of channels or of each group's filters.
-  const auto has_scales_of_filters = [&] {
-    const Quant& w = *call.input(1).quant;
-    return w.per_tensor() || (w.axis == 1 && fixed_integer(call, "groups") == 1);
-  };
-  const bool transposed = call.op->name == "conv_transpose2d" && has_scales_of_filters();
-  if (primitive == Primitive::convolution || primitive == Primitive::product || transposed) return Form::sums;
+  if (is_layer_of_sums(call)) return has_scales_of_filters(call, call.input(1)) ? Form::sums : Form::none;
   const std::optional<Rounding> rounding = stated_rounding(call);
   if (!rounding) return Form::none;
   if (primitive == Primitive::mean_pool) return call.input(0).quant == call.output().quant ? Form::mean : Form::none;
@@ -306,6 +305,14 @@ class Evaluator {
 };
 
 }  // namespace
+
+bool has_scales_of_filters(const Call& call, const Type& weights) {
+  if (!is_layer_of_sums(call) || !weights.quant || weights.quant->per_tensor()) return true;
+  const auto axis = static_cast<size_t>(weights.quant->axis);
+  if (call.op->primitive == Primitive::convolution) return axis == 0;
+  if (call.op->primitive == Primitive::product) return axis > 0 && axis + 1 == weights.shape.size();
+  return axis == 1 && fixed_integer(call, "groups") == 1;  // not those of each group's filters
+}
 
 std::optional<Rounding> integer_rounding(const Call& call) {
   if (form_of(call) == Form::none) return std::nullopt;

@@ -10,13 +10,18 @@
 namespace hetnn::ops {
 
 /// How the integers of a call become the result's; none for a call that is computed on reals. Convolutions and products
-/// of quantized operands have one always, half_even_fp32 unless they state another; sums, products and extremes of
+/// of quantized operands, whose weights' scales are those of filters, have one always, half_even_fp32 unless they state
+/// another; sums, products and extremes of
 /// elements, means, PReLU, movement, changes of scale, softmax and normalization of i8 where they state one; but for
 /// half_even_fp32, which elements, PReLU and changes of scale have on the reals.
 std::optional<Rounding> integer_rounding(const Call& call);
 
 /// The rounding that a call states; none where it states none.
 std::optional<Rounding> stated_rounding(const Call& call);
+
+/// Whether weights have one scale or those of a layer's filters, which are factors of its sums; true of what is no such
+/// layer. `weights` may be the integers of the reals that the call reads.
+bool has_scales_of_filters(const Call& call, const Type& weights);
 
 /// A bias, less its zero point, as an integer at the scale of the sums.
 int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums);

@@ -265,6 +265,11 @@ const Cases& conversion_cases() {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
 })"},
+          {"quantize_before_movement", "the result has one scale",
+           R"(graph @g {stage = canonical} (%x: f32[1,2,4,4]) -> (%y) {
+  %r = upsample_nearest2d(%x) {size = [8,8]} : f32[1,2,8,8]
+  %y = quantize(%r) {q_scale = [0.1,0.2], q_axis = 1} : i8{0.1,0.2@1}[1,2,8,8]
+})"},
           {"transposed_integers_as_phases", "x is quantized",
            R"(graph @g {stage = canonical} (%x: f32[1,1,2,2]) -> (%y) {
   %w = constant() {value = f32[1,1,1,1] {1}} : f32[1,1,1,1]
@@ -288,11 +293,22 @@ const Cases& conversion_cases() {
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
-           "operands are reals of integers of the result's type, i8 or i16, or i8 weights, or numbers; weights and "
-           "biases of normalizations are constants",
+           "operands are reals of integers of the result's type, i8 or i16, or i8 weights, whose scales are those of "
+           "filters, or numbers; weights and biases of normalizations are constants",
            R"(graph @g {stage = canonical} (%x: f32[3]) -> (%y) {
   %r = neg(%x) : f32[3]
   %y = quantize(%r) {q_scale = [0.1]} : i8{0.1}[3]
+})"},
+          {"layer_of_integers",
+           "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
+           "operands are reals of integers of the result's type, i8 or i16, or i8 weights, whose scales are those of "
+           "filters, or numbers; weights and biases of normalizations are constants",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,2]) -> (%y) {
+  %w = constant() {value = i8[2,3] {1, -2, 3, 4, 5, 6}, q_scale = [0.02,0.5]} : i8{0.02,0.5}[2,3]
+  %d = dequantize(%x) : f32[2,2]
+  %v = dequantize(%w) : f32[2,3]
+  %c = matmul(%d, %v) : f32[2,3]
+  %y = quantize(%c) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[2,3]
 })"},
           {"slopes_of_integers",
            "nothing else reads y, of prelu or leaky_relu with positive slopes, nor f's result, a convolution or linear "
@@ -343,11 +359,19 @@ const Cases& conversion_cases() {
   %y = where(%n, %c, %x) : f32[3]
 })"},
           {"function_before_movement",
-           "f is a function of one value, other operands being numbers; nothing else reads what is moved",
+           "f is a function of one value, other operands being numbers, and its result has one scale; nothing else "
+           "reads what is moved",
            R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
   %p = permute(%x) {perm = [1,0]} : i8{0.1:1}[4,2]
   %e = erf(%p) {q_scale = [0.01]} : i8{0.01}[4,2]
   %y = add(%e, %p) {q_scale = [0.1]} : i8{0.1}[4,2]
+})"},
+          {"function_before_movement",
+           "f is a function of one value, other operands being numbers, and its result has one scale; nothing else "
+           "reads what is moved",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {
+  %p = permute(%x) {perm = [1,0]} : i8{0.1:1}[4,2]
+  %y = erf(%p) {q_scale = [0.01,0.02], q_axis = 1} : i8{0.01,0.02@1}[4,2]
 })"},
           {"functions_as_table",
            "all values are i8 with a scale; f, g, ... are elementwise, other operands being numbers; what is between "

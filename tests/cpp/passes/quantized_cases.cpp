@@ -164,7 +164,11 @@ const Cases& quantized_cases() {
           {"clamp_by_saturation", "lo <= 0 <= hi", R"(graph @g {stage = canonical} (%x: i8{0.5}[2,3]) -> (%y) {
   %y = clamp(%x) {min = 1, max = 6, q_scale = [0.5]} : i8{0.5}[2,3]
 })"},
-          {"function_as_table", "operands and result are i8 with scales, all operands but one being numbers",
+          {"function_as_table", "operands and result are i8 with one scale each, all operands but one being numbers",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,3]) -> (%y) {
+  %y = identity(%x) {q_scale = [0.1,0.2], q_axis = 0} : i8{0.1,0.2}[2,3]
+})"},
+          {"function_as_table", "operands and result are i8 with one scale each, all operands but one being numbers",
            R"(graph @g {stage = canonical} (%x: f32[2,3]) -> (%y) {
   %y = sigmoid(%x) : f32[2,3]
 })"},

@@ -248,3 +248,65 @@ def test_deterministic_keeps_what_the_model_computes_in_f32() -> None:
     np.testing.assert_array_equal(*(executable(x) for executable in of_integers))
     assert "conv2d_i8" in [row["kernel"] for row in of_integers[1].profile(x)]
     assert [executable.report(format="dict")["notes"] for executable in of_integers] == [[], []]
+
+
+LAYERS = {
+    "matmul": ("MatMul", (3, 16), (16, 10), {}),
+    "gemm": ("Gemm", (3, 16), (10, 16), {"transB": 1}),
+    "conv": ("Conv", (1, 4, 6, 6), (8, 4, 3, 3), {"pads": [1, 1, 1, 1]}),
+    "transposed": ("ConvTranspose", (1, 4, 6, 6), (4, 8, 3, 3), {"strides": [2, 2]}),
+}
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_scales_of_weights_along_either_axis(layer: str, axis: int) -> None:
+    """Scales of what is summed over are no factors of the sums: such a layer is computed on the reals."""
+    op, shape, weights, attrs = LAYERS[layer]
+    rng = np.random.default_rng(3)
+    held = {
+        "w": rng.integers(-127, 128, weights).astype(np.int8),
+        "sw": (rng.random(weights[axis]) * 0.01 + 0.001).astype(np.float32),
+        "zw": np.zeros(weights[axis], np.int8),
+        "sx": np.float32(0.03),
+        "zx": np.int8(2),
+        "sy": np.float32(0.05),
+        "zy": np.int8(3),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "sx", "zx"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "sx", "zx"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["wd"], axis=axis),
+        helper.make_node(op, ["xd", "wd"], ["r"], **attrs),
+        helper.make_node("QuantizeLinear", ["r", "sy", "zy"], ["y"]),
+    ]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    constants = [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()]
+    graph = helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    x = rng.standard_normal(shape).astype(np.float32)
+    wanted = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})[0].astype(int)
+    for target in ("reference", "cpu", integers_only()):
+        placing = "take-all" if isinstance(target, dict) else "cost"
+        got = hetnn.compile(model, target, strategy=placing)(x)
+        assert abs(got.astype(int) - wanted).max() <= 1, target
+
+
+@pytest.mark.parametrize("op", ["Resize", "Transpose", "MaxPool"])
+def test_what_is_moved_and_then_given_several_scales(op: str) -> None:
+    attrs = {"Transpose": {"perm": [0, 3, 1, 2]}, "MaxPool": {"kernel_shape": [2, 2]}}.get(op, {})
+    inputs = ["x", "", "factors"] if op == "Resize" else ["x"]
+    constants = [
+        numpy_helper.from_array(np.float32([1, 1, 2, 2]), "factors"),
+        numpy_helper.from_array(np.float32([0.1, 0.2, 0.05]), "s"),
+        numpy_helper.from_array(np.int8([1, 0, -7]), "z"),
+    ]
+    nodes = [
+        helper.make_node(op, inputs, ["m"], **attrs),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["y"], axis=1),
+    ]
+    shape = [1, 2, 4, 3] if op == "Transpose" else [1, 3, 4, 4]
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    agrees(model, np.random.default_rng(1).standard_normal(shape).astype(np.float32))

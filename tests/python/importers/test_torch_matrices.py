@@ -19,6 +19,16 @@ def equal(function: Callable[..., Any], *inputs: Tensor) -> None:
     torch.testing.assert_close(exe(*inputs), function(*inputs))
 
 
+@pytest.mark.parametrize(("value", "beta"), [(math.nan, 0), (math.inf, 0), (2.0, 1), (2.0, 0.5)])
+def test_an_addend_that_counts_nothing_is_not_read(value: float, beta: float) -> None:
+    x, y = torch.randn(3, 3), torch.full((3, 3), value)
+    equal(lambda x, y: torch.addmm(y, x, x, beta=beta, alpha=2), x, y)
+    equal(lambda x, y: torch.addbmm(y, x[None], x[None], beta=beta), x, y)
+    equal(lambda x, y: torch.baddbmm(y[None], x[None], x[None], beta=beta), x, y)
+    equal(lambda x, y: torch.addmv(y[0], x, x[0], beta=beta), x, y)
+    equal(lambda x, y: torch.addr(y, x[0], x[1], beta=beta), x, y)
+
+
 @pytest.mark.parametrize("ends", [[2, 5, 5, 9], [0, 0, 9, 9], [9, 9, 9, 9], [1, 2, 3, 4]])
 @pytest.mark.parametrize("width", [8, 48])
 def test_groups_of_rows_by_their_own_matrices(ends: list[int], width: int) -> None:

@@ -18,6 +18,8 @@ LAYERS: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
     "wide": (nn.Conv2d(3, 8, 5, padding=(2, 30), dilation=(1, 15)), (2, 3, 6, 300)),
     "depthwise": (nn.Conv2d(96, 96, 3, padding=1, groups=96), (2, 96, 11, 13)),
     "grouped": (nn.Conv2d(64, 96, 3, 2, padding=1, groups=4), (1, 64, 15, 15)),
+    "padding wider than windows": (nn.Conv2d(32, 40, 3, (3, 1), padding=(5, 9)), (1, 32, 16, 12)),
+    "padding around points": (nn.Conv2d(64, 32, 1, padding=(2, 3)), (1, 64, 15, 9)),
     "linear": (nn.Linear(300, 500), (37, 300)),
     "global pool": (nn.AdaptiveAvgPool2d(1), (2, 200, 14, 14)),
     "largest": (nn.MaxPool2d(3, 2, 1), (1, 130, 21, 19)),

@@ -11,6 +11,7 @@
 #include "hetnn/npu/access.h"
 #include "hetnn/npu/timing.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/integers.h"
 
 namespace hetnn::backends::scheduling {
 
@@ -148,6 +149,10 @@ std::string describe_matrices(Layer& layer, const Bindings& bindings) {
   const ir::Node& node = layer.node();
   const std::vector<int64_t> a = evaluate(node.input(0)->shape(), bindings),
                              b = evaluate(node.input(1)->shape(), bindings);
+  if (!ops::has_scales_of_filters(node.call(), node.input(1)->type()))
+    return text(ir::describe(node), ": '", node.input(1)->name(),
+                "' must have one scale, or one for each of its columns; got ", ops::to_string(node.input(1)->type()),
+                ".");
   if (a.size() != b.size() || a.size() == 4 || !std::equal(a.begin(), a.end() - 2, b.begin())) {
     return text(ir::describe(node), ": the NPU multiplies matrices of equal batches and rank up to 3; got ",
                 to_string(node.input(0)->shape()), " and ", to_string(node.input(1)->shape()), ".");

@@ -294,6 +294,8 @@ bool accumulates(const npu::Spec& spec, int64_t sums) {
 
 Span positions_read(const ops::WindowAxis& w, int64_t first, int64_t count, int64_t in_size) {
   const ops::Interval read = w.elements(first, count, in_size);
+  // Windows that lie in the padding alone are given the nearest element, behind them all.
+  if (read.begin == read.end) return {std::min(read.begin, in_size - 1), 1, (count - 1) * w.stride + w.reach()};
   return {read.begin, read.end - read.begin, read.begin - w.begin(first)};
 }
 

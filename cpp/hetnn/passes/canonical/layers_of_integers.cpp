@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hetnn/ops/integers.h"
 #include "hetnn/passes/integer_layers.h"
 
 namespace hetnn::passes::canonical {
@@ -74,6 +75,8 @@ bool reads_integers(const ir::Node& layer, DType result) {
     if (!layer.input(k) || number_of(layer, k)) continue;
     const ir::Value* integers = integers_of(layer.input(k));
     if (!integers || !fits(*integers)) return false;
+    // A transposed layer may have those of each group's filters.
+    if (k == 1 && !is_transposed(layer) && !ops::has_scales_of_filters(layer.call(), integers->type())) return false;
     reads_result_type = reads_result_type || integers->dtype() == result;
   }
   for (size_t k = operands; !has_bias(layer) && k < layer.inputs().size(); ++k) {

@@ -7,8 +7,8 @@
 namespace hetnn::passes::canonical {
 
 /// Whether a layer that accelerators have, or a function of one value, can have a result of integers of that type, i8
-/// or i16: it reads reals of integers of the type, i8 weights or numbers; weights and biases of normalizations are
-/// constants.
+/// or i16: it reads reals of integers of the type, i8 weights, whose scales are those of filters, or numbers; weights
+/// and biases of normalizations are constants.
 bool reads_integers(const ir::Node& layer, DType result);
 
 /// What such a layer reads, as integers; a bias as i32 at the scale of the sums. Empty where a bias is too large for

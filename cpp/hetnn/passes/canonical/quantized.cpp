@@ -31,28 +31,29 @@ bool is_between_conversions(const Match& m) {
 }
 
 Rule layer() {
-  return {.name = "layer_of_integers",
-          .equation =
-              "quantize(f(dequantize(x), ...)) = f(x, ...) on the integers, a bias as integers at the scale of "
-              "the sums",
-          .pattern = op("quantize", {any("y")}),
-          .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and "
-                      "its operands are reals of integers of the result's type, i8 or i16, or i8 weights, or numbers; "
-                      "weights and biases of normalizations are constants",
-                      is_between_conversions}},
-          .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
-          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
-            const ir::Node& layer = *layer_of(m);
-            std::vector<ir::Value*> inputs = integer_inputs(layer, m.root()->output()->dtype(), build);
-            return inputs.empty() ? nullptr : on_integers(layer, std::move(inputs), result_of(m), build);
-          },
-          .quantized = true,
-          .steps_apart =
-              [](const Match& m) {
-                // A model that names the rounding of its integers has integers there.
-                const bool stated = m.root()->attrs().contains(ops::kQuantRounding);
-                return stated ? 0 : steps_apart_of_sums(*layer_of(m), result_of(m));
-              }};
+  return {
+      .name = "layer_of_integers",
+      .equation =
+          "quantize(f(dequantize(x), ...)) = f(x, ...) on the integers, a bias as integers at the scale of "
+          "the sums",
+      .pattern = op("quantize", {any("y")}),
+      .guards = {{"y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "
+                  "operands are reals of integers of the result's type, i8 or i16, or i8 weights, whose scales are "
+                  "those of filters, or numbers; weights and biases of normalizations are constants",
+                  is_between_conversions}},
+      .exactness = "as quantized types mean it; a bias of reals moves by half a step of the sums at most",
+      .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+        const ir::Node& layer = *layer_of(m);
+        std::vector<ir::Value*> inputs = integer_inputs(layer, m.root()->output()->dtype(), build);
+        return inputs.empty() ? nullptr : on_integers(layer, std::move(inputs), result_of(m), build);
+      },
+      .quantized = true,
+      .steps_apart =
+          [](const Match& m) {
+            // A model that names the rounding of its integers has integers there.
+            const bool stated = m.root()->attrs().contains(ops::kQuantRounding);
+            return stated ? 0 : steps_apart_of_sums(*layer_of(m), result_of(m));
+          }};
 }
 
 // The mean over the pixels of a map, whose axes are as `mean` says.
@@ -121,7 +122,8 @@ Rule moved() {
                       [](const Match& m) {
                         const ir::Node* layer = layer_of(m);
                         return layer && moves(*layer);
-                      }}},
+                      }},
+                     {"the result has one scale", [](const Match& m) { return result_of(m).per_tensor(); }}},
           .exactness = "bit for bit; NaN, which integers lack, may have been the largest",
           .rewrite = [](const Match& m, Build& build) -> ir::Value* {
             if (build.graph().is_output(m.value("y"))) return nullptr;
@@ -272,28 +274,31 @@ std::vector<std::string_view> elementwise() {
 }
 
 Rule function_before_movement() {
-  return {.name = "function_before_movement",
-          .equation = "f(reshape(x)) = reshape(f(x)) on integers, permutations likewise",
-          .pattern = one_of(elementwise()),
-          .guards = {{"f is a function of one value, other operands being numbers; nothing else reads what is moved",
-                      [](const Match& m) {
-                        return m.root()->output()->type().quant && moved_argument_of(*m.root()) != nullptr;
-                      }}},
-          .exactness = "bit for bit",
-          .rewrite = [](const Match& m, Build& build) -> ir::Value* {
-            const ir::Node& movement = *moved_argument_of(*m.root());
-            if (build.graph().is_output(movement.output())) return nullptr;
-            std::vector<ir::Value*> inputs = m.root()->inputs();
-            // Numbers of a rank above that of x would give the result theirs.
-            for (ir::Value*& input : inputs)
-              input = input == movement.output()                  ? movement.input(0)
-                      : input->rank() > movement.input(0)->rank() ? build.reshape(input, {1})
-                                                                  : input;
-            ops::Attrs attrs = movement.attrs();
-            for (std::string_view name : ops::kQuantAttrs) attrs.erase(std::string(name));
-            return build.op(movement.op().name, {build.like(*m.root(), inputs)}, std::move(attrs));
-          },
-          .quantized = true};
+  return {
+      .name = "function_before_movement",
+      .equation = "f(reshape(x)) = reshape(f(x)) on integers, permutations likewise",
+      .pattern = one_of(elementwise()),
+      .guards = {{"f is a function of one value, other operands being numbers, and its result has one scale; nothing "
+                  "else reads what is moved",
+                  [](const Match& m) {
+                    const ops::Quant* quant = quant_of(*m.root()->output());
+                    return quant && quant->per_tensor() && moved_argument_of(*m.root()) != nullptr;
+                  }}},
+      .exactness = "bit for bit",
+      .rewrite = [](const Match& m, Build& build) -> ir::Value* {
+        const ir::Node& movement = *moved_argument_of(*m.root());
+        if (build.graph().is_output(movement.output())) return nullptr;
+        std::vector<ir::Value*> inputs = m.root()->inputs();
+        // Numbers of a rank above that of x would give the result theirs.
+        for (ir::Value*& input : inputs)
+          input = input == movement.output()                  ? movement.input(0)
+                  : input->rank() > movement.input(0)->rank() ? build.reshape(input, {1})
+                                                              : input;
+        ops::Attrs attrs = movement.attrs();
+        for (std::string_view name : ops::kQuantAttrs) attrs.erase(std::string(name));
+        return build.op(movement.op().name, {build.like(*m.root(), inputs)}, std::move(attrs));
+      },
+      .quantized = true};
 }
 
 // With a node that reads two of its values, and one that accelerators may lack.

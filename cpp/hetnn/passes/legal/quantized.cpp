@@ -333,11 +333,12 @@ Rule table() {
   return {.name = "function_as_table",
           .equation = "f(x) = table[q + 128] with table[q + 128] = f(s (q - z)) at the scale of y; also f(x, c)",
           .pattern = one_of(functions()),
-          .guards = {{"operands and result are i8 with scales, all operands but one being numbers",
+          .guards = {{"operands and result are i8 with one scale each, all operands but one being numbers",
                       [](const Match& m) {
                         const ir::Node& root = *m.root();
                         const bool quantized = is_i8(root.output()) && std::ranges::all_of(root.inputs(), is_i8);
-                        return quantized && argument(m) && quant_of(*argument(m)).per_tensor();
+                        return quantized && result_of(m).per_tensor() && argument(m) &&
+                               quant_of(*argument(m)).per_tensor();
                       }}},
           .exactness = "bit for bit",
           .rewrite =

@@ -13,6 +13,7 @@ from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.torch.rules.call import TORCH, Call, rule
 from hetnn.importers.torch.rules.indexing import fixed
+from hetnn.importers.torch.rules.layers import with_addend
 
 
 def _norm(call: Call, x: Any, order: float, axes: list[int], keepdim: bool = False) -> Any:
@@ -54,12 +55,7 @@ def _pdist(call: Call) -> Any:
 @rule("addbmm.default")
 def _addbmm(call: Call) -> Any:
     product = call.create("sum", [call.create("matmul", [call["batch1"], call["batch2"]])], axes=[0])
-    bias, dtype = call["self"], call.dtype()
-    if call["alpha"] != 1:
-        product = call.create("mul", [product, call.constant(call["alpha"], dtype)])
-    if call["beta"] != 1:
-        bias = call.create("mul", [bias, call.constant(call["beta"], dtype)])
-    return call.create("add", [bias, product])
+    return with_addend(call, product)
 
 
 @rule("_grouped_mm.default")

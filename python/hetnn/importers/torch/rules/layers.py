@@ -21,15 +21,21 @@ from hetnn.importers.torch.rules.indexing import fixed
 from hetnn.importers.torch.rules.pooling import batched, paired_window
 
 
-@rule("addmm.default")
-def _addmm(call: Call) -> Any:
-    product = call.create("matmul", [call["mat1"], call["mat2"]])
+def with_addend(call: Call, product: Any) -> Any:
+    """alpha product + beta self; with a beta of 0 self is not read, NaN or not."""
     if call["alpha"] != 1:
         product = call.create("mul", [product, call.constant(call["alpha"], call.dtype())])
     bias = call["self"]
+    if call["beta"] == 0:
+        return product
     if call["beta"] != 1:
         bias = call.create("mul", [bias, call.constant(call["beta"], call.dtype())])
     return call.create("add", [product, bias])
+
+
+@rule("addmm.default")
+def _addmm(call: Call) -> Any:
+    return with_addend(call, call.create("matmul", [call["mat1"], call["mat2"]]))
 
 
 @rule("matmul.default")

@@ -15,7 +15,7 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices \
+ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
@@ -171,6 +171,18 @@ fuzz-schedules: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_schedules.py --models $(SCHEDULES)
 fuzz-devices: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_devices.py --messages $(MESSAGES)
+# The same on the runtime under sanitizers, beside the compiler as it is; 2,000 messages take seconds.
+WATCHED := build/asan-python
+fuzz-devices-asan: $(STAMPS)/install
+	cmake --preset asan -B $(WATCHED) -DHETNN_BUILD_PYTHON=ON -DHETNN_BUILD_TESTS=OFF -DSKBUILD=ON
+	cmake --build $(WATCHED) -j $(JOBS) --target _runtime
+	rm -rf $(WATCHED)/site
+	mkdir $(WATCHED)/site
+	cp -r $$(cd / && $(CURDIR)/$(PY) -c 'import hetnn; print(*hetnn.__path__)') $(WATCHED)/site/hetnn
+	cp $(WATCHED)/bindings/_runtime.*.so $(WATCHED)/site/hetnn/
+	cp -L $(WATCHED)/lib/libhetnn_runtime.so.1 $(WATCHED)/site/hetnn/lib/
+	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so.6)" ASAN_OPTIONS=detect_leaks=0 \
+	  PYTHONPATH=$(WATCHED)/site OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_devices.py --messages $(MESSAGES)
 fuzz-serve: $(STAMPS)/install
 	$(PY) tests/python/fuzz/fuzz_serve.py --requests $(FUZZ_REQUESTS)
 fuzz: $(STAMPS)/install

@@ -21,8 +21,8 @@ std::map<std::string, Node*, std::less<>> definers(const Graph& graph);
 /// The symbols that no node defines: those of the inputs' shapes.
 std::vector<Symbol> free_symbols(const Graph& graph);
 
-/// Doubles the values of symbols, up to what is the most of each, until no size is less than `least`. False, and nothing
-/// is changed, where that does not help.
+/// Doubles the values of symbols, up to what is the most of each, until no size is less than `least`. False, and
+/// nothing is changed, where that does not help.
 bool raise_to(int64_t least, const std::vector<Dim>& sizes, const Bindings& most, Bindings& values);
 
 /// Doubles the sizes that are taken as an example where a value would be empty, or else where one would have a negative

@@ -101,6 +101,12 @@ NEGATIVE_WEIGHT = model_of(
     initializer=[TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[-1], float_data=[1.0])],
 )
 TWO_NODES = model_of([node("Relu", ["x"], ["a"]), node("Neg", ["x"], ["a"]), node("Abs", ["a"], ["y"])], [X], ["y"])
+TWO_WEIGHTS = model_of(
+    [node("Add", ["x", "w"], ["y"])],
+    [X],
+    ["y"],
+    initializer=[TensorProto(name="w", data_type=TensorProto.FLOAT, float_data=[number]) for number in (1.0, 2.0)],
+)
 LIKE_AN_INPUT = model_of([node("Relu", ["x"], ["x"]), node("Abs", ["x"], ["y"])], [X], ["y"])
 STRAY_TYPE = model_of([node("Relu", ["x"], ["y"])], [value("x", [2], 99)], ["y"])
 OTHER_TYPES = model_of([node("MatMul", ["x", "z"], ["y"])], [X, value("z", [3, 2], TensorProto.INT64)], ["y"])
@@ -141,6 +147,7 @@ def doubling(depth: int) -> onnx.ModelProto:
         (CYCLE, "the nodes 'a', 'b' read one another's results in a circle"),
         (TWO_NODES, "the node 'a' gives 'a', which is the name of another value of its graph"),
         (LIKE_AN_INPUT, "the node 'x' gives 'x', which is the name of another value of its graph"),
+        (TWO_WEIGHTS, "has two initializers 'w'"),
         (UNGIVEN, "the node 'y' reads 'z', which nothing gives"),
         (NO_OUTPUT, "nothing gives the model's output 'z'"),
         (LACKING, "the node 'y': Conv: .*has input size 1 not in range"),

@@ -30,7 +30,7 @@ from hetnn.importers.onnx.fixed import Fixed, read_fixed, read_size
 from hetnn.importers.onnx.fork import Forks
 from hetnn.importers.onnx.functions import called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
-from hetnn.importers.onnx.node_order import in_order
+from hetnn.importers.onnx.node_order import check_initializers, in_order
 from hetnn.importers.onnx.ports import HINTS, Ports
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Fork, Sizes, Text, load_rare
 from hetnn.importers.onnx.rules.call import ONNX, is_float
@@ -143,6 +143,7 @@ class _Importer:
         scope = _Scope({entry.domain: entry.version for entry in self._model.opset_import})
         if count_nodes(self._model) > MOST_NODES:
             raise InvalidModel(TOO_MANY)
+        check_initializers(graph)
         self._lift_inputs(scope)  # first, so that their names are theirs
         for tensor in graph.initializer:
             if tensor.name not in scope.values:
@@ -589,6 +590,7 @@ class _Importer:
         """The nodes of a graph in an attribute, which may read what its scope has; its outputs."""
         values = ChainMap[str, Any]({}, *scope.values.maps)
         inner = _Scope(scope.opsets, scope.prefix + prefix, scope.attrs, values, self._declared(graph), scope.whole)
+        check_initializers(graph)
         values.update((tensor.name, self._weight(tensor)) for tensor in graph.initializer)
         if len(graph.input) != len(inputs):
             raise InvalidModel(f"a body with {len(graph.input)} inputs, which is given {len(inputs)}")

@@ -43,6 +43,15 @@ def in_order(nodes: Sequence[onnx.NodeProto], given: ChainMap[str, Any], prefix:
     return [nodes[k] for k in order]
 
 
+def check_initializers(graph: onnx.GraphProto) -> None:
+    """InvalidModel where two initializers of a graph have one name: which of them is meant, nothing says."""
+    taken: set[str] = set()
+    for name in (*(one.name for one in graph.initializer), *(one.values.name for one in graph.sparse_initializer)):
+        if name in taken:
+            raise InvalidModel(f"the graph '{graph.name}' has two initializers '{name}'. Export the model again.")
+        taken.add(name)
+
+
 def _check_names(nodes: Sequence[onnx.NodeProto], given: Container[str], prefix: str) -> None:
     taken: set[str] = set()
     for node in nodes:

@@ -15,7 +15,7 @@ _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chr
 Open = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a running loop of events outlives no module: others run loops of their own
 def browser() -> Iterator[Browser]:
     """Debian's packages have one (tools/install_system_packages.sh); where there is none, these tests are skipped."""
     program = next(filter(None, map(shutil.which, _NAMES)), None)

@@ -201,6 +201,7 @@ std::span<const Variant> gemm_variants() {
        .serves = serves_brain_linear,
        .create = make_brain_linear,
        .layout = LayoutWish::plain,
+       .halves = true,
        .is_weight = is_brain_weight,
        .pack = pack_brain,
        .packed_bytes = packed_brain_bytes},

@@ -35,6 +35,11 @@ std::optional<Rounding> rounding_named(std::string_view name) {
   return row == std::end(kRoundings) ? std::nullopt : std::optional(row->first);
 }
 
+double factor_between(double sums, double result, Rounding rounding) {
+  if (rounding != Rounding::half_even_fp32) return sums / result;
+  return static_cast<float>(sums) / static_cast<float>(result);
+}
+
 bool has_requant(double real) { return real > 0 && real < 0x1p30; }
 
 Requant requant_of(double real, Rounding rounding, int64_t divisor) {

@@ -31,6 +31,9 @@ struct Requant {
 
 /// Whether a real factor has that form: it is in (0, 2^30). One below 2^-31 is held as 0, as LiteRT does.
 bool has_requant(double real);
+/// The real factor between the scale of sums, a product of two, and that of the result. In half_even_fp32 it is f32's
+/// quotient of f32, as ONNX Runtime and the reference of ONNX's operators take it.
+double factor_between(double sums, double result, Rounding rounding);
 /// The factor `real / divisor` in a target's form. InvalidModel for one that has none. A divisor above 1 divides the
 /// integer multiplier of `real`, as LiteRT's means do, but for half_even_fp32.
 Requant requant_of(double real, Rounding rounding, int64_t divisor = 1);

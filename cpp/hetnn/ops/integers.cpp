@@ -154,7 +154,8 @@ class Evaluator {
     const Tensor out = run(call_, operands, DType::i64, host_);
     std::vector<Requant> factors;
     const int64_t divisor = call_.op->find_attr("q_divisor") ? call_.integer("q_divisor").value() : 1;
-    for (double scale : scales.scales) factors.push_back(requant_of(scale / result().scale(), rounding_, divisor));
+    for (double scale : scales.scales)
+      factors.push_back(requant_of(factor_between(scale, result().scale(), rounding_), rounding_, divisor));
     const auto values = out.values<int64_t>();
     // Filters lie along axis 1 of maps, and last in rows, also in those of four axes.
     const bool windowed = call_.op->primitive != Primitive::product && call_.input(1).shape.size() == 4;

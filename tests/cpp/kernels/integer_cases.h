@@ -62,7 +62,7 @@ struct Integers {
   /// The i8 that a sum of integers becomes.
   double result(int64_t sum, int64_t filter) const {
     EXPECT_LE(std::abs(sum), int64_t{1} << 31);
-    const double factor = x_scale * weight_scale(filter) / y_scale;
+    const double factor = factor_between(x_scale * weight_scale(filter), y_scale, rounding);
     const double steps =
         rounding == Rounding::half_even_fp32
             ? std::nearbyint(static_cast<float>(sum) * static_cast<float>(factor))

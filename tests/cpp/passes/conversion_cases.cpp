@@ -111,7 +111,7 @@ const Cases& conversion_cases() {
   %v = dequantize(%w) : f32[2,2]
   %c = linear(%d, %v) : f32[2,5,2]
   %p = leaky_relu(%c) {negative_slope = 0.1} : f32[2,5,2]
-  %y = quantize(%p) {q_scale = [0.08], q_zero = -70} : i8{0.08:-70}[2,5,2]
+  %y = quantize(%p) {q_scale = [0.0817], q_zero = -70} : i8{0.0817:-70}[2,5,2]
 })",
            "linear linear add", 0, Values::random},
           {"movement_before_dequantize", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[2,4]) -> (%y) {

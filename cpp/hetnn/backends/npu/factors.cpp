@@ -19,12 +19,12 @@ std::vector<double> combined(const Layer& layer, const std::array<const ir::Valu
 
 }  // namespace
 
-std::vector<double> product_factors_of(const Layer& layer) {
+std::vector<double> product_factors_of(const Layer& layer, Rounding rounding) {
   const ir::Node& node = layer.node();
   const ops::Quant &x = *node.input(0)->type().quant, &w = *node.input(1)->type().quant,
                    &y = *node.output()->type().quant;
   std::vector<double> out(static_cast<size_t>(layer.product.out_c));
-  for (size_t k = 0; k < out.size(); ++k) out[k] = x.scale() * w.scale(k) / y.scale();
+  for (size_t k = 0; k < out.size(); ++k) out[k] = factor_between(x.scale() * w.scale(k), y.scale(), rounding);
   return out;
 }
 
@@ -68,7 +68,7 @@ std::string why_no_factors(const Layer& layer) {
   }
   const bool product = layer.form == Form::product || layer.form == Form::matrices;
   std::vector<double> factors;
-  if (product) factors = product_factors_of(layer);
+  if (product) factors = product_factors_of(layer, Rounding::single_rounding);
   if (layer.form == Form::pair) factors = pair_factors_of(layer);
   if (layer.form == Form::rows) factors = {1 / node.output()->type().quant->scale()};
   if (layer.addend()) {

@@ -12,7 +12,7 @@
 namespace hetnn::backends::scheduling {
 
 /// From a product's sums to its result, one for each filter or column.
-std::vector<double> product_factors_of(const Layer& layer);
+std::vector<double> product_factors_of(const Layer& layer, Rounding rounding);
 /// Of a pair's operands to a common scale with more bits, and from there to its result. Of products as they are.
 std::vector<double> pair_factors_of(const Layer& layer);
 /// Of a product's result, its addend and their sum.

@@ -118,7 +118,7 @@ int64_t Packer::factors(const Layer& layer, std::span<const double> reals, bool 
 }
 
 int64_t Packer::product_factors(const Layer& layer) {
-  return factors(layer, product_factors_of(layer), scales_steps(layer));
+  return factors(layer, product_factors_of(layer, layer.rounding(spec_)), scales_steps(layer));
 }
 
 // In f32 the engine computes on the reals themselves.

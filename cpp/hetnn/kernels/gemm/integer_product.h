@@ -34,7 +34,7 @@ struct LayerScales {
   double weight_scale(int64_t filter) const { return weight[weight.size() == 1 ? 0 : static_cast<size_t>(filter)]; }
   /// Of a sum to the result's scale.
   Requant factor(int64_t filter) const {
-    return requant_of(weight_scale(filter) * x_scale / y_scale, rounding, divisor);
+    return requant_of(factor_between(weight_scale(filter) * x_scale, y_scale, rounding), rounding, divisor);
   }
   /// A bias of a scale of its own as an integer at the scale of the sums.
   int32_t bias_of(int64_t filter, int32_t bias, double scale) const;

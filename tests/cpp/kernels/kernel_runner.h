@@ -41,6 +41,13 @@ inline std::vector<double> random_values(int64_t count, unsigned seed, double lo
   return values;
 }
 
+/// Of at most 8 bits, which f16 and bf16 hold.
+inline std::vector<double> short_values(int64_t count, unsigned seed) {
+  std::vector<double> out = random_values(count, seed);
+  for (double& value : out) value = std::round(value * 128) / 128;
+  return out;
+}
+
 inline Tensor random_plain(std::vector<int64_t> shape, unsigned seed) {
   Tensor tensor{TensorView::plain(DType::f32, shape), {}};
   tensor.values = random_values(tensor.view.elems(), seed);

@@ -7,13 +7,6 @@
 namespace hetnn::kernels::testing {
 namespace {
 
-// Of at most 8 bits, which the type holds.
-std::vector<double> short_values(int64_t count, unsigned seed) {
-  std::vector<double> out = random_values(count, seed);
-  for (double& value : out) value = std::round(value * 128) / 128;
-  return out;
-}
-
 void check_layer(int64_t rows, int64_t k, int64_t cols, bool bias) {
   std::vector<Tensor> inputs = {plain({rows, k}, short_values(rows * k, 1), DType::bf16),
                                 plain({cols, k}, short_values(cols * k, 2), DType::bf16)};

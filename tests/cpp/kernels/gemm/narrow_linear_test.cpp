@@ -6,13 +6,6 @@
 namespace hetnn::kernels::testing {
 namespace {
 
-// Weights of at most 8 bits, which both types hold.
-std::vector<double> short_values(int64_t count, unsigned seed) {
-  std::vector<double> out = random_values(count, seed);
-  for (double& value : out) value = std::round(value * 128) / 128;
-  return out;
-}
-
 void check_layer(int64_t rows, int64_t k, int64_t cols, bool bias, const std::vector<Step>& steps = {}) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     std::vector<Tensor> inputs = {random_plain({rows, k}, 1), plain({cols, k}, short_values(cols * k, 2), dtype)};

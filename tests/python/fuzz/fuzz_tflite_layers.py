@@ -240,7 +240,7 @@ def _squared(d: Draw, name: str) -> Layer:
 def _whole_quotient(d: Draw, name: str) -> Layer:
     a, b = _broadcast(d)
     of_a = d.tensor(a)
-    numbers = d.rng.integers(1, 100, b) * d.rng.choice([-1, 1], b)
+    numbers = np.asarray(d.rng.integers(1, 100, b) * d.rng.choice([-1, 1], b))
     if name == "FLOOR_DIV":  # the least by -1 is undefined in LiteRT: its answer depends on the place
         numbers[numbers == -1] = 1
     return name, [of_a, constant(numbers, d.dtype, of_a.quant)], [d.same(of_a)], {}

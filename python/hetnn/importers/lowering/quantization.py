@@ -37,8 +37,11 @@ def fault_of(scale: Any, zero: Any, stored: str, size: Any = None) -> str | None
     if len(zeros) not in (1, len(scales)):
         return f"there must be as many zero points as scales, {len(scales)}; got {len(zeros)}"
     limits = _limits(stored)
-    outside = [] if limits is None else [int(value) for value in zeros if not limits[0] <= int(value) <= limits[1]]
-    if limits is not None and outside:
+    if limits is None:
+        return None
+    integers = zeros.astype(np.int64)
+    outside = integers[(integers < limits[0]) | (integers > limits[1])]
+    if len(outside):
         return f"a zero point of {stored} must lie in [{limits[0]}, {limits[1]}]; got {outside[0]}"
     return None
 

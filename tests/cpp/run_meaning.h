@@ -11,9 +11,9 @@
 
 namespace hetnn {
 
-/// The first output of a call whose inputs have their tensors' types.
-inline Tensor run_meaning(std::string_view op, const std::vector<std::optional<Tensor>>& inputs,
-                          ops::Attrs attrs = {}) {
+/// The outputs of a call whose inputs have their tensors' types.
+inline std::vector<Tensor> run_meanings(std::string_view op, const std::vector<std::optional<Tensor>>& inputs,
+                                        ops::Attrs attrs = {}) {
   std::vector<ops::Type> types(inputs.size());
   ops::Call call;
   call.op = &ops::OpTable::global().get(op);
@@ -24,7 +24,13 @@ inline Tensor run_meaning(std::string_view op, const std::vector<std::optional<T
     call.inputs.push_back({inputs[k] ? &types[k] : nullptr, nullptr});
   }
   ops::complete(call);
-  return ops::evaluate(call, inputs, {}).front();
+  return ops::evaluate(call, inputs, {});
+}
+
+/// The first of them.
+inline Tensor run_meaning(std::string_view op, const std::vector<std::optional<Tensor>>& inputs,
+                          ops::Attrs attrs = {}) {
+  return run_meanings(op, inputs, std::move(attrs)).front();
 }
 
 /// Attributes of integers, as they are written in calls.

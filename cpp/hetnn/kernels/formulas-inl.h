@@ -18,6 +18,7 @@ namespace formula {
 using hn::Abs;
 using hn::Add;
 using hn::Div;
+using hn::Ge;
 using hn::Gt;
 using hn::Mul;
 using hn::MulAdd;

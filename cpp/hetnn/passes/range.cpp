@@ -77,6 +77,11 @@ static Truth Gt(const Range& x, const Range& y) {
   return {!none && x.hi > y.lo, x.nan || y.nan || (!none && !(x.lo > y.hi))};
 }
 
+static Truth Ge(const Range& x, const Range& y) {
+  const bool none = x.empty() || y.empty();
+  return {!none && x.hi >= y.lo, x.nan || y.nan || (!none && !(x.lo >= y.hi))};
+}
+
 static Range Select(const Truth& condition, const Range& x, const Range& y) {
   if (!condition.may_fail) return condition.may_hold ? x : Range::none(false);
   return condition.may_hold ? hull(x, y) : y;

@@ -114,7 +114,8 @@ inline void write_element(DType dtype, std::byte* at, double value) {
 
 /// What an operator means for these values, in f64: beside it the roundings of a kernel show. Truth values stay such.
 /// Results of i64 come as reals, too.
-inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor>& inputs, ops::Attrs attrs = {}) {
+inline std::vector<std::vector<double>> all_meanings(std::string_view op, const std::vector<Tensor>& inputs,
+                                                     ops::Attrs attrs = {}) {
   std::vector<std::optional<hetnn::Tensor>> operands;
   for (const Tensor& input : inputs) {
     const std::vector<int64_t> shape(input.view.shape().begin(), input.view.shape().end());
@@ -124,9 +125,20 @@ inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor
     const auto fill = [&](auto* to) { std::copy(input.values.begin(), input.values.end(), to); };
     truth ? fill(reinterpret_cast<bool*>(data)) : fill(reinterpret_cast<double*>(data));
   }
-  const auto values = run_meaning(op, operands, std::move(attrs));
-  if (values.dtype() == DType::i64) return {values.values<int64_t>().begin(), values.values<int64_t>().end()};
-  return {values.values<double>().begin(), values.values<double>().end()};
+  std::vector<std::vector<double>> out;
+  for (const hetnn::Tensor& values : run_meanings(op, operands, std::move(attrs))) {
+    if (values.dtype() == DType::i64) {
+      out.emplace_back(values.values<int64_t>().begin(), values.values<int64_t>().end());
+    } else {
+      out.emplace_back(values.values<double>().begin(), values.values<double>().end());
+    }
+  }
+  return out;
+}
+
+/// The first of them.
+inline std::vector<double> meaning(std::string_view op, const std::vector<Tensor>& inputs, ops::Attrs attrs = {}) {
+  return all_meanings(op, inputs, std::move(attrs)).front();
 }
 
 /// Integers as an attribute.

@@ -54,9 +54,9 @@ TEST(PiecewiseLinear, EqualsTheFormulaAtEveryBreakpoint) {
       }
     }
   }
-  const std::vector<std::string_view> known = {"relu", "clamp",   "leaky_relu", "hardsigmoid", "abs",
-                                               "neg",  "sign",    "add",        "sub",         "mul",
-                                               "div",  "maximum", "minimum"};
+  const std::vector<std::string_view> known = {
+      "relu", "clamp", "leaky_relu", "hardsigmoid", "abs",     "neg",     "sign",
+      "add",  "sub",   "mul",        "div",         "maximum", "minimum", "threshold_gradient"};
   EXPECT_EQ(followed, known);
 }
 

@@ -107,6 +107,17 @@ def test_convolutions_and_their_gradients_have_kernels() -> None:
     assert means <= {"meaning of add"}  # of the count of batches, an integer
 
 
+def test_norms_and_pools_of_a_step_are_one_operator_each() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(2, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+    x, y = torch.randn(4, 2, 6, 6), targets()
+    step = hetnn.compile_training(nn.Sequential(model, nn.Linear(54, CLASSES)), (x, y), lr=0.1)
+    kernels = [row["kernel"] for row in step.executable.profile(x, y)]
+    for kernel in ("batch_norm_training", "batch_norm_gradient", "max_pool_gradient"):
+        assert kernels.count(kernel) == 1, kernel
+    assert "max_pool_indices" not in kernels
+
+
 def test_a_file_goes_on_where_training_stopped(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Normed().train()

@@ -122,7 +122,9 @@ class Where final : public Kernel {
         const T *a = reinterpret_cast<const T*>(inputs[1]) + at(2), *b = reinterpret_cast<const T*>(inputs[2]) + at(3);
         const int64_t dy = nest_.col_stride(0), dc = nest_.col_stride(1), da = nest_.col_stride(2),
                       db = nest_.col_stride(3);
-        if (dy == 1 && dc == 1 && da == 1 && db == 1) {
+        if (dy == 1 && dc == 0 && (*chosen ? da : db) == 1) {
+          std::copy_n(*chosen ? a : b, tile.cols, y);
+        } else if (dy == 1 && dc == 1 && da == 1 && db == 1) {
           for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], a[c], b[c]);
         } else if (dy == 1 && dc == 1 && da == 0 && db == 1) {
           for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], *a, b[c]);

@@ -5,6 +5,8 @@
 //                (""). With residual = 1 and two outputs the second receives x + residual.
 // rms_norm       x; residual?; weight?: as above, without mean and bias.
 // group_norm     x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; params groups, eps, weight, bias .
+// batch_norm_training   x [N,C,...] plain or nhwc; weight [C]?, bias [C]?; outputs y, mean [C], variance [C]; eps.
+// batch_norm_gradient   gradient, x [N,C,...]; weight [C]?, mean [C], scale [C]; outputs as x, [C], [C].
 // softmax, log_softmax   param axis; plain or nhwc.
 // f32.
 #pragma once
@@ -19,6 +21,10 @@ Refusal serves_rms_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_rms_norm(const KernelCall& call);
 Refusal serves_group_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_group_norm(const KernelCall& call);
+Refusal serves_batch_norm_training(const KernelCall& call);
+std::unique_ptr<Kernel> make_batch_norm_training(const KernelCall& call);
+Refusal serves_batch_norm_gradient(const KernelCall& call);
+std::unique_ptr<Kernel> make_batch_norm_gradient(const KernelCall& call);
 Refusal serves_softmax(const KernelCall& call);
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call);
 Refusal serves_log_softmax(const KernelCall& call);

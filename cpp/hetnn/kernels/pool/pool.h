@@ -6,6 +6,7 @@
 //                      says whether ceil mode was used. NaN wins.
 // avg_pool2d           params kernel, stride, padding; count_include_pad (1); divisor_override (0 = none).
 // adaptive_avg_pool2d  the output's shape says the grid ([N,C,1,1] = global).
+// max_pool_gradient    x [N,C,H,W], gradient [N,C,OH,OW], nhwc or plain -> as x. params as max_pool2d's.
 // max_pool_indices     x [N,C,H,W] nhwc or plain -> i64 [N,C,OH,OW] plain. params as max_pool2d's.
 // max_pool2d_i8        the largest integer, of quantized i8 at one scale.
 // f32 else.
@@ -19,6 +20,8 @@ std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
 Refusal serves_pool2d(const KernelCall& call);
 Refusal serves_integer_max_pool2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call);
+Refusal serves_max_pool_gradient(const KernelCall& call);
+std::unique_ptr<Kernel> make_max_pool_gradient(const KernelCall& call);
 Refusal serves_max_pool_indices(const KernelCall& call);
 std::unique_ptr<Kernel> make_max_pool_indices(const KernelCall& call);
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call);

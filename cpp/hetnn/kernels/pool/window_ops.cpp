@@ -98,9 +98,51 @@ void MaxBytes(const PoolWindowOf<int8_t>& windows) {
   ForEach(windows, [](const PoolWindowOf<int8_t>& w) HWY_ATTR { MaxOfBytes(w); });
 }
 
+// The taps are numbered as they come; f(number, element of `in`, element of `out`) for each.
+template <typename F>
+HWY_INLINE void ForTaps(const PoolRoute& w, int64_t channel, const F& f) {
+  int32_t tap = 0;
+  for (int64_t row = 0; row < w.rows; ++row) {
+    const float* in = w.in + row * w.row_stride + channel;
+    float* out = w.out + row * w.out_row_stride + channel;
+    for (int64_t col = 0; col < w.cols; ++col, in += w.col_stride, out += w.out_col_stride) f(tap++, in, out);
+  }
+}
+
+template <bool kTail>
+HWY_INLINE void RouteChannels(const PoolRoute& w, int64_t channel, size_t lanes) {
+  const DF d;
+  const hn::RebindToSigned<DF> di;
+  const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
+  const VF gradient = load(w.gradient + channel);
+  VF best = load(w.in + channel);
+  auto at = hn::Zero(di);
+  ForTaps(w, channel, [&](int32_t tap, const float* in, float* /*out*/) HWY_ATTR {
+    const VF value = load(in);
+    const auto takes = hn::Or(hn::Gt(value, best), hn::IsNaN(value));
+    best = hn::IfThenElse(takes, value, best);
+    at = hn::IfThenElse(hn::RebindMask(di, takes), hn::Set(di, tap), at);
+  });
+  ForTaps(w, channel, [&](int32_t tap, const float* /*in*/, float* out) HWY_ATTR {
+    VF given = hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(at, hn::Set(di, tap))), gradient);
+    if (!w.stores) given = hn::Add(load(out), given);
+    if (kTail) {
+      StoreFirst(given, out, lanes);
+    } else {
+      hn::StoreU(given, d, out);
+    }
+  });
+}
+
+void Route(const PoolRoute& w) {
+  int64_t channel = 0;
+  for (; channel + kLanes <= w.channels; channel += kLanes) RouteChannels<false>(w, channel, kLanes);
+  if (channel < w.channels) RouteChannels<true>(w, channel, static_cast<size_t>(w.channels - channel));
+}
+
 const PoolTable* Table() {
   static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &MaxBytes, &Reduce<Reduction::kSum>,
-                                       &Reduce<Reduction::kAccumulate>};
+                                       &Reduce<Reduction::kAccumulate>, &Route};
   return &kTable;
 }
 

@@ -21,12 +21,26 @@ struct PoolWindowOf {
 };
 using PoolWindow = PoolWindowOf<float>;
 
+/// A window of the input, and what its result's gradient adds to the element that is its largest: the first of equals;
+/// NaN wins, and the last of them.
+struct PoolRoute {
+  const float* in;
+  int64_t row_stride, col_stride;  // of `in`
+  const float* gradient;
+  float* out;
+  int64_t out_row_stride, out_col_stride;
+  int64_t rows, cols;  // after cutting at the borders; at least one each
+  int64_t channels;
+  bool stores;  // to all of the window, instead of adding
+};
+
 struct PoolTable {
   void (*max)(const PoolWindow&);
   void (*max_bytes)(const PoolWindowOf<int8_t>&);
   void (*sum)(const PoolWindow&);
   /// out[c] += sum over the window, unscaled.
   void (*accumulate)(const PoolWindow&);
+  void (*route)(const PoolRoute&);
 };
 
 const PoolTable& pool_table();

@@ -215,6 +215,11 @@ class FastReduce final : public Kernel {
     combine_ = block_function(op == ReduceOp::max   ? ops::Function::maximum
                               : op == ReduceOp::min ? ops::Function::minimum
                                                     : ops::Function::add);
+    if (has_few_columns()) {
+      const int64_t blocks = (space_.count + kBlock - 1) / kBlock;
+      chunk_ = (blocks + kMostChunks - 1) / kMostChunks * kBlock;
+      chunks_ = (space_.count + chunk_ - 1) / chunk_;
+    }
   }
 
   static bool serves(ReduceOp op, const ReduceSpace& space) {
@@ -225,9 +230,14 @@ class FastReduce final : public Kernel {
 
   bool serial() const override { return space_.outputs.elems() * space_.count < 8192; }
 
+  int64_t scratch_bytes(int /*threads*/) const override {
+    return chunks_ * space_.outputs.cols() * static_cast<int64_t>(sizeof(double));
+  }
+
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
+    if (chunks_ > 0) return sum_columns(context, x, y, inputs);
     if (rows_dense_) {
       for_outputs(space_, context, inputs, outputs, [&](int64_t to, int64_t from) { y[to] = reduce_rows(x + from); });
       return;
@@ -243,6 +253,36 @@ class FastReduce final : public Kernel {
 
  private:
   static constexpr int64_t kColumns = 256;
+  static constexpr int64_t kBlock = 64, kMostChunks = 32;  // rows
+
+  // Long sums of a few columns side by side, as of the channels of images: their rows are shared by the threads.
+  bool has_few_columns() const {
+    const Nest &outer = space_.outputs, &inner = space_.inputs;
+    return !rows_dense_ && (op_ == ReduceOp::sum || op_ == ReduceOp::mean) && outer.outer_rows() == 1 &&
+           inner.outer_rows() == 1 && outer.cols() <= kColumns && space_.count >= 4 * kBlock;
+  }
+
+  // Chunks are cut alike whatever the threads are.
+  void sum_columns(const RunContext& context, const float* x, float* y, const std::byte* const* inputs) const {
+    auto* sums = reinterpret_cast<double*>(context.scratch);
+    const int64_t cols = space_.outputs.cols(), ld = space_.inputs.col_stride(1);
+    const Share share = share_of(chunks_, context.thread, context.threads);
+    for (int64_t chunk = share.begin; chunk < share.end; ++chunk) {
+      const int64_t rows = std::min(chunk_, space_.count - chunk * chunk_);
+      std::fill_n(sums + chunk * cols, cols, 0.0);
+      row_ops_->column_sums(x + chunk * chunk_ * ld, ld, rows, cols, nullptr, false, sums + chunk * cols);
+    }
+    if (context.threads > 1) context.barrier.arrive_and_wait();
+    space_.outputs.for_tiles(context.thread, context.threads, kColumns, [&](const Nest::Tile& tile) {
+      for (int64_t c = 0; c < tile.cols; ++c) {
+        double sum = 0;
+        for (int64_t chunk = 0; chunk < chunks_; ++chunk) sum += sums[chunk * cols + tile.offsets[1] + c];
+        if (op_ == ReduceOp::mean) sum /= static_cast<double>(space_.count);
+        y[tile.offsets[0] + c] = static_cast<float>(sum);
+      }
+      space_.steps.apply_in_place(space_.outputs, tile, inputs, y);
+    });
+  }
 
   static bool dense_rows(const ReduceSpace& space) {
     return space.inputs.col_stride(1) == 1 && space.inputs.cols() >= 16;
@@ -271,8 +311,15 @@ class FastReduce final : public Kernel {
 
   // Sums of 64 rows at a time are added to the total, so that long columns stay accurate.
   void reduce_columns(const float* x, float* y, int64_t cols) const {
-    alignas(64) float part[kColumns];
     const bool extreme = op_ == ReduceOp::max || op_ == ReduceOp::min;
+    if (!extreme && space_.inputs.outer_rows() == 1) {
+      double sums[kColumns] = {};
+      row_ops_->column_sums(x, space_.inputs.col_stride(1), space_.count, cols, nullptr, false, sums);
+      const double by = op_ == ReduceOp::mean ? 1.0 / static_cast<double>(space_.count) : 1.0;
+      for (int64_t c = 0; c < cols; ++c) y[c] = static_cast<float>(sums[c] * by);
+      return;
+    }
+    alignas(64) float part[kColumns];
     constexpr int64_t kPart = 64;
     int64_t done = 0;
     const auto flush = [&] {
@@ -302,6 +349,7 @@ class FastReduce final : public Kernel {
   bool rows_dense_;
   const RowOps* row_ops_;
   BlockFunction combine_;
+  int64_t chunk_ = 0, chunks_ = 0;  // rows of a chunk; 0 chunks: columns are not shared
 };
 
 }  // namespace

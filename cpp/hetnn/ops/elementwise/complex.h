@@ -271,6 +271,7 @@ Complex<V> Pow(const Complex<V>& z, const Complex<V>& w) {
     return complex::none<V>();                                        \
   }
 HETNN_REAL2(Gt)
+HETNN_REAL2(Ge)
 HETNN_REAL2(AtLeast)
 HETNN_REAL2(AtMost)
 HETNN_REAL2(MaxNan)

@@ -117,6 +117,11 @@ auto Gt(const Dual<V>& x, const Dual<V>& y) {
   return Gt(x.value, y.value);
 }
 template <typename V>
+auto Ge(const Dual<V>& x, const Dual<V>& y) {
+  using namespace dual;
+  return Ge(x.value, y.value);
+}
+template <typename V>
 Dual<V> Select(bool condition, const Dual<V>& x, const Dual<V>& y) {
   return condition ? x : y;
 }

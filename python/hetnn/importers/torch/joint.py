@@ -8,13 +8,16 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._decomp import core_aten_decompositions
 from torch.export import ExportedProgram
-from torch.export.experimental import _export_forward_backward
+from torch.export.experimental import _copy_graph_module_and_signature, _remove_detach_pass
+from torch.export.exported_program import _decompose_exported_program
 from torch.export.graph_signature import OutputKind
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from hetnn.errors import InvalidModel
+from hetnn.importers.torch.decompositions import knows
 
 Loss = Callable[[Any, Any], Any]
 
@@ -73,7 +76,7 @@ def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> Exporte
                 raise InvalidModel(
                     f"the loss must be one real number; it is {value.dtype}{list(value.shape)}. Reduce it by its mean."
                 )
-            return _export_forward_backward(program)
+            return _differentiated(program)
     except InvalidModel:
         raise
     except Exception as error:  # torch raises many kinds for what it cannot trace
@@ -84,6 +87,21 @@ def with_gradients(model: nn.Module, args: Sequence[Any], loss: Loss) -> Exporte
     finally:
         for layer, training in modes:
             layer.training = training
+
+
+def _differentiated(program: ExportedProgram) -> ExportedProgram:
+    """The joint graph, as torch.export.experimental._export_forward_backward makes it; gradients that have operators of
+    their own stay whole."""
+    usual: dict[Any, Any] = dict(core_aten_decompositions())
+    whole = {overload for overload in usual if "_backward" in str(overload) and knows(str(overload))}
+    table = {overload: made for overload, made in usual.items() if overload not in whole}
+    joint = _decompose_exported_program(
+        program, cia_to_decomp={}, python_decomp_table=table, joint_loss_index=0, decompose_custom_triton_ops=False
+    )
+    module, signature = _copy_graph_module_and_signature(joint)
+    _remove_detach_pass(module, signature)
+    found: ExportedProgram = joint._update(module, signature)
+    return found
 
 
 def _train(layer: nn.Module) -> None:

@@ -104,6 +104,64 @@ TEST(GroupNorm, StepsFollowWithoutPixels) {
                {{"sum", 1, {1, 2}}});
 }
 
+// Channels by rows and by planes, whole vectors and parts of them, several chunks, values far from 0.
+const std::vector<std::vector<int64_t>> kBatches = {{7, 3},        {300, 20},       {3, 2, 5},
+                                                    {2, 70, 9, 8}, {5, 16, 30, 33}, {4, 6, 1, 1}};
+
+TEST(BatchNormTraining, MatchesItsMeaning) {
+  for (const std::vector<int64_t>& shape : kBatches)
+    for (const bool nhwc : {false, true})
+      for (const bool affine : {false, true}) {
+        if (nhwc && shape.size() < 3) continue;
+        Tensor x = nhwc ? random_nhwc(shape, 1, 3) : random_plain(shape, 1);
+        for (double& v : x.values) v = static_cast<float>(v + 4);
+        const Tensor w = random_plain({shape[1]}, 2), b = random_plain({shape[1]}, 3);
+        const std::vector<Tensor> inputs = affine ? std::vector<Tensor>{x, w, b} : std::vector<Tensor>{x};
+        auto expected = all_meanings("batch_norm_training", inputs);
+        const TensorView channels = TensorView::plain(DType::f32, {{shape[1]}});
+        const TensorView y = nhwc ? TensorView::nhwc(DType::f32, shape) : x.view;
+        const Params params = {{"weight", int64_t{affine}}, {"bias", int64_t{affine}}};
+        check_kernel("batch_norm_training", inputs, {y, channels, channels}, params, expected, 1e-5, "batch norm");
+        std::vector<Tensor> more = inputs;
+        more.push_back(nhwc ? random_nhwc(shape, 4, 1) : random_plain(shape, 4));
+        for (size_t i = 0; i < expected[0].size(); ++i) expected[0][i] = 2 * more.back().values[i] - expected[0][i];
+        check_kernel("batch_norm_training", more, {y, channels, channels}, params, expected, 1e-5, "a sum behind",
+                     {{"sum", static_cast<int>(inputs.size()), {-1, 2}}});
+        if (HasFatalFailure()) return;
+      }
+}
+
+TEST(BatchNormTraining, ValuesFarFromZeroLoseLittle) {
+  Tensor x = random_nhwc({2, 5, 20, 20}, 1, 3);
+  for (double& v : x.values) v = static_cast<float>(v + 3000);
+  const TensorView channels = TensorView::plain(DType::f32, {{5}});
+  const auto expected = all_meanings("batch_norm_training", {x});
+  const auto found = run_kernel("batch_norm_training", {x}, {x.view, channels, channels}, {}, {});
+  expect_close(found[1], expected[1], 1e-6, "mean");
+  expect_close(found[2], expected[2], 1e-5, "variance");
+}
+
+TEST(BatchNormGradient, MatchesItsMeaning) {
+  for (const std::vector<int64_t>& shape : kBatches)
+    for (const int layouts : {0, 1, 2})  // both plain, both by pixels, one of each
+      for (const bool weighed : {false, true}) {
+        if (layouts > 0 && shape.size() < 3) continue;
+        const Tensor g = layouts > 0 ? random_nhwc(shape, 1, 2) : random_plain(shape, 1);
+        const Tensor x = layouts == 1 ? random_nhwc(shape, 2, 1) : random_plain(shape, 2);
+        const Tensor w = random_plain({shape[1]}, 3), mean = random_plain({shape[1]}, 4),
+                     s = random_plain({shape[1]}, 5);
+        const std::vector<Tensor> inputs =
+            weighed ? std::vector<Tensor>{g, x, w, mean, s} : std::vector<Tensor>{g, x, mean, s};
+        const Tensor one = plain({shape[1]}, std::vector<double>(static_cast<size_t>(shape[1]), 1));
+        const auto expected = all_meanings("batch_norm_gradient", {g, x, weighed ? w : one, mean, s});
+        const TensorView channels = TensorView::plain(DType::f32, {{shape[1]}});
+        const TensorView y = layouts > 0 ? TensorView::nhwc(DType::f32, shape) : g.view;
+        check_kernel("batch_norm_gradient", inputs, {y, channels, channels}, {{"weight", int64_t{weighed}}}, expected,
+                     1e-5, "gradient of batch norm");
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(Softmax, MatchesItsMeaningOverEveryAxisAndLayout) {
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {3, 2}, {3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}})
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)

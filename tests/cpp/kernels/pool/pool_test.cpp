@@ -62,6 +62,28 @@ TEST(MaxPoolIndices, MatchesItsMeaning) {
   }
 }
 
+TEST(MaxPoolGradient, MatchesItsMeaning) {
+  std::vector<Case> cases = kCases;
+  cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});
+  cases.push_back({.c = 6, .h = 8, .w = 6, .kernel = {2, 2}, .stride = {2, 2}});
+  cases.push_back({.c = 33, .h = 7, .w = 9, .kernel = {2, 1}, .stride = {3, 2}});
+  for (const Case& c : cases) {
+    for_layouts(c, [&](Tensor x, const TensorView& y) {
+      for (size_t k = 0; k < x.values.size(); k += 3) x.values[k] = 0.5;  // equals
+      x.values[3] = x.values[4] = std::nan("");
+      const std::vector<int64_t> made(y.shape().begin(), y.shape().end());
+      const Tensor gradient = y.layout == hetnn::Layout::nhwc ? random_nhwc(made, 2, 1) : random_plain(made, 2);
+      ops::Attrs attrs = attrs_of(c);
+      attrs.emplace("dilation", dims_of(c.dilation));
+      const Params params = {
+          {"kernel", c.kernel}, {"stride", c.stride}, {"padding", c.padding}, {"dilation", c.dilation}};
+      check_kernel("max_pool_gradient", {x, gradient}, {x.view}, params,
+                   {meaning("max_pool_gradient", {x, gradient}, std::move(attrs))}, 1e-6, "max_pool_gradient");
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST(MaxPool2d, MatchesItsMeaning) {
   std::vector<Case> cases = kCases;
   cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});

@@ -44,6 +44,13 @@ def _extreme(call: Call) -> Any:
     return call.typed("Max" if call.row["op"] == "maximum" else "Min", call.inputs)
 
 
+@exports("threshold_gradient")
+def _threshold_gradient(call: Call) -> Any:
+    gradient, x = call[0], call[1]
+    below = call.create("LessOrEqual", [x, call.like(call.attrs["threshold"], x)])
+    return call.create("Where", [below, call.like(0, gradient), gradient])
+
+
 @exports("ne")
 def _ne(call: Call) -> Any:
     return call.create("Not", [call.create("Equal", call.inputs)])

@@ -22,6 +22,15 @@ def _batch_norm(call: Call) -> Any:
     return call.create("BatchNormalization", [x, weight, bias, call[3], call[4]], epsilon=call.attrs["eps"])
 
 
+@exports("batch_norm_training")
+def _batch_norm_training(call: Call) -> Any:
+    """Running statistics that keep nothing of what they were are the batch's own."""
+    x, channels = call[0], [call.shape[1]]
+    values = [_or_filled(call, k, number, channels) for k, number in ((1, 1), (2, 0), (3, 0), (4, 1))]
+    told: dict[str, Any] = {"epsilon": call.attrs["eps"], "training_mode": 1, "momentum": 0.0}
+    return call.create_all("BatchNormalization", [x, *values], [None] * 3, **told)
+
+
 @exports("layer_norm")
 def _layer_norm(call: Call) -> Any:
     x, axes = call[0], int(call.attrs["axes"])

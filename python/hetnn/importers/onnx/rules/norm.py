@@ -6,7 +6,7 @@ from typing import Any
 
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.equal_sizes import with_sizes
-from hetnn.importers.lowering.norms import moments, p_norm, standardized
+from hetnn.importers.lowering.norms import p_norm, standardized
 from hetnn.importers.lowering.sizes import Size, divide, product
 from hetnn.importers.onnx.rules.call import Call, rule
 
@@ -39,15 +39,14 @@ def _norm_of_places(call: Call, x: Any, weight: Any, bias: Any, mean: Any, varia
 def _trained_batch_norm(call: Call, inputs: list[Any]) -> list[Any]:
     """By the batch's own statistics, and the running ones moved towards them."""
     x, weight, bias, *running = inputs
-    axes = [k for k in range(len(x.shape)) if k != 1]
-    mean, apart, variance = moments(call, x, axes)
-    eps, momentum = call.like(float(call.attr("epsilon")), x), float(call.attr("momentum"))
-    normal = call.create("mul", [apart, call.create("rsqrt", [call.create("add", [variance, eps])])])
-    moved = []
-    for old, new in zip(running, (mean, variance), strict=True):
-        parts = (old, momentum), (call.cast(call.reshape(new, list(old.shape)), old.dtype), 1 - momentum)
+    wide = "f64" if x.dtype == "f64" else "f32"
+    values = [call.cast(value, wide) for value in (x, weight, bias)]
+    y, *new = call.create_all("batch_norm_training", values, {"eps": float(call.attr("epsilon"))})
+    momentum, moved = float(call.attr("momentum")), []
+    for old, its in zip(running, new, strict=True):
+        parts = (old, momentum), (call.cast(its, old.dtype), 1 - momentum)
         moved.append(call.create("add", [call.create("mul", [part, call.like(by, part)]) for part, by in parts]))
-    return [_by_channel(call, normal, weight, bias), *moved]
+    return [call.cast(y, x.dtype), *moved]
 
 
 @rule("LayerNormalization")

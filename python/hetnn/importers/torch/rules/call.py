@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +47,17 @@ def found_symbols(node: torch.fx.Node) -> list[Any]:
         for symbol, path in bindings.items()
         if symbol.is_integer and not (path and getattr(path[-1], "name", "") == "storage_offset")
     ]
+
+
+def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """Those of an overload by name, defaults among them."""
+    schema: Any = node.target._schema  # type: ignore[union-attr]
+    out = {}
+    for place, argument in enumerate(schema.arguments):
+        default = argument.default_value if argument.has_default_value() else None
+        value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name, default)
+        out[argument.name] = list(value) if isinstance(value, (list, tuple)) else value
+    return out
 
 
 class Importer(Protocol):
@@ -250,6 +262,17 @@ class Call(Building):
     def reads(self, index: int) -> bool:
         """Whether anything reads that one of several outputs."""
         return any(user.args[1] == index for user in self._node.users)
+
+    def made_with(self, name: str, overload: str, index: int) -> bool:
+        """Whether an argument is that output of an aten overload of which all arguments are this call's own, too."""
+        given = self._node.args[self.names.index(name)]
+        maker = given.args[0] if isinstance(given, torch.fx.Node) and given.target is operator.getitem else None
+        if not isinstance(maker, torch.fx.Node) or not isinstance(given, torch.fx.Node) or given.args[1] != index:
+            return False
+        if str(maker.target) != f"aten.{overload}":
+            return False
+        its, own = (_arguments(node) for node in (maker, self._node))
+        return all(name in own and own[name] == value for name, value in its.items())
 
     def tensors(self) -> list[Any]:
         """The arguments, numbers as tensors of the last tensor's type."""

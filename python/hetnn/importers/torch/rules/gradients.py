@@ -76,6 +76,26 @@ def _mean(call: Call) -> Any:
     return _spread_back(call, call["grad_output"], counts, windows, size)
 
 
+@rule("max_pool2d_with_indices_backward.default")
+def _largest(call: Call) -> Any:
+    """Where the places are those of the same pooling they need not be known; else each gradient is added at its own."""
+    x, grad, places = call["self"], call["grad_output"], call["indices"]
+    planes = list((1, *x.shape)[-4:-2])
+    image, pooled = [*planes, *x.shape[-2:]], [*planes, *grad.shape[-2:]]
+    if call.made_with("indices", "max_pool2d_with_indices.default", 1):
+        window: dict[str, Any] = {name: paired_window(call[name], 2) for name in ("stride", "padding", "dilation")}
+        window["kernel"] = paired_window(call["kernel_size"], 2)
+        window["stride"] = window["stride"] or window["kernel"]
+        window["ceil_mode"] = bool(call["ceil_mode"])
+        images = [call.reshape(x, image), call.reshape(grad, pooled)]
+        return call.reshape(call.create("max_pool_gradient", images, **window), x.shape)
+    plane, taken = sizes.product(x.shape[-2:]), sizes.product(grad.shape[-2:])
+    nothing = call.broadcast_to(call.constant(0, x.dtype), [*planes, plane])
+    given = [call.reshape(value, [*planes, taken]) for value in (places, grad)]
+    out = call.create("scatter_elements", [nothing, *given], axis=2, reduce="add", from_end=False)
+    return call.reshape(out, x.shape)
+
+
 def _groups_in_front(call: Call, x: Any, groups: int) -> Any:
     """[N, G C, ...] as [C, G N, ...]."""
     n, c = x.shape[:2]

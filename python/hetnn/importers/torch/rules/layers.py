@@ -74,14 +74,79 @@ def _native_batch_norm(call: Call) -> list[Any]:
     return [out, call.reshape(mean, call.shape(1)), call.reshape(scale, call.shape(2))]
 
 
+@rule("_native_batch_norm_legit_functional.default")
+def _moving_batch_norm(call: Call) -> list[Any]:
+    """In training by the batch, with the running statistics moved towards its own."""
+    running = [call["running_mean"], call["running_var"]]
+    if not call["training"]:
+        eps = float(call["eps"])
+        out = call.create("batch_norm", [call["input"], call["weight"], call["bias"], *running], eps=eps)
+        return [out, *(call.constant(np.zeros(0), call.dtype(k)) for k in (1, 2)), *running]
+    x, wide = call["input"], _wide(call["input"])
+    values = [None if v is None else call.cast(v, wide) for v in (x, call["weight"], call["bias"])]
+    out, mean, variance = call.create_all("batch_norm_training", values, {"eps": float(call["eps"])})
+    moved = []
+    for old, new in zip(running, (mean, _unbiased(call, variance)), strict=True):
+        parts = (old, 1 - call["momentum"]), (call.cast(new, old.dtype), call["momentum"])
+        moved.append(call.create("add", [call.create("mul", [part, call.like(by, part)]) for part, by in parts]))
+    saved = [call.cast(v, call.dtype(k)) for k, v in ((1, mean), (2, _scale(call, variance)))]
+    return [call.cast(out, call.dtype()), *saved, *moved]
+
+
+@rule("native_batch_norm_backward.default")
+def _batch_norm_gradient(call: Call) -> list[Any]:
+    """Those of the input, the weight and the bias, as far as they are asked for."""
+    wide = _wide(call["input"])
+    gradient, x = (call.cast(call[name], wide) for name in ("grad_out", "input"))
+    names = ("weight", "save_mean", "save_invstd", "running_mean", "running_var")
+    weight, mean, scale, *running = (None if call[n] is None else call.cast(call[n], wide) for n in names)
+    if call["train"]:
+        made = call.create_all("batch_norm_gradient", [gradient, x, weight, mean, scale], {})
+    else:  # the statistics are constants
+        over, along = [axis for axis in range(len(x.shape)) if axis != 1], [x.shape[1], *[1] * (len(x.shape) - 2)]
+        mean, scale = running[0], _scale(call, running[1])
+        by = scale if weight is None else call.create("mul", [scale, weight])
+        away = call.create("sub", [x, call.reshape(mean, along)])
+        products = call.create("sum", [call.create("mul", [gradient, away])], axes=over)
+        made = [
+            call.create("mul", [gradient, call.reshape(by, along)]),
+            call.create("mul", [products, scale]),
+            call.create("sum", [gradient], axes=over),
+        ]
+    asked = [bool(one) and call.reads(k) for k, one in enumerate(call["output_mask"])]
+    return [call.cast(v, call.dtype(k)) if one else None for k, (v, one) in enumerate(zip(made, asked, strict=True))]
+
+
+def _wide(x: Any) -> str:
+    """The type that statistics of a value are computed in."""
+    return "f64" if x.dtype == "f64" else "f32"
+
+
+def _scale(call: Call, variance: Any) -> Any:
+    """1 / sqrt(variance + eps)"""
+    return call.create("rsqrt", [call.create("add", [variance, call.like(float(call["eps"]), variance)])])
+
+
+def _unbiased(call: Call, variance: Any) -> Any:
+    """A batch's variance times n / (n - 1), n being its elements in a channel: what the running one moves towards."""
+    count = sizes.product([size for axis, size in enumerate(call["input"].shape) if axis != 1])
+    if isinstance(count, int):
+        return call.create("mul", [variance, call.like(count / (count - 1) if count > 1 else math.inf, variance)])
+    n = call.cast(call.whole(count), variance.dtype)
+    return call.create("mul", [variance, call.create("div", [n, call.create("sub", [n, call.like(1, n)])])])
+
+
 def _by_the_batch(call: Call, kept: Sequence[str] | None) -> list[Any]:
     """The norm by the mean and variance of the input itself, in f32 at least, the mean, and what away from it is
     multiplied by; both rounded to the types in which torch keeps them, if it does."""
-    x = call.cast(call["input"], "f64" if call["input"].dtype == "f64" else "f32")
+    x = call.cast(call["input"], _wide(call["input"]))
     over = [axis for axis in range(len(x.shape)) if axis != 1]
+    if kept is None or all(dtype == x.dtype for dtype in kept):
+        given = [None if call[name] is None else call.cast(call[name], x.dtype) for name in ("weight", "bias")]
+        out, mean, variance = call.create_all("batch_norm_training", [x, *given], {"eps": float(call["eps"])})
+        return [call.cast(out, call.dtype()), mean, _scale(call, variance)]
     _, mean, scale = standardized(call, x, over, float(call["eps"]))
-    if kept is not None:
-        mean, scale = (call.cast(value, dtype) for dtype, value in zip(kept, (mean, scale), strict=True))
+    mean, scale = (call.cast(value, dtype) for dtype, value in zip(kept, (mean, scale), strict=True))
     away = call.create("sub", [x, call.cast(mean, x.dtype)])
     out = call.create("mul", [away, call.cast(scale, x.dtype)])
     along = [1 if axis in over else size for axis, size in enumerate(x.shape)]

@@ -7,7 +7,8 @@ First as many steps as --steps on the same data from the same values: the larges
 its own size, and beside it that of eager itself from values 1e-7 of their size apart: what rounding alone makes of it.
 Labels are taught, the largest of ten fixed sums over the inputs: of random ones nothing can be learnt, and losses that
 never fall say little. Then steps in turns: a step's time is the least of a block of them, a ratio the median over
-rounds of a peer's time over hetnn's; above 1 hetnn is ahead.
+rounds of a peer's time over hetnn's; above 1 hetnn is ahead. At last the most memory that a step needs
+(step_memory.py), in MB, hetnn's and eager's.
 
 Ends with 1 where a loss is 1e-4 or more away.
 """
@@ -19,6 +20,7 @@ import copy
 import json
 import statistics
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import step_memory
 import torch
 from timing import Run, rounds_us
 from torch import nn
@@ -170,6 +173,11 @@ def measured(name: str, told: argparse.Namespace) -> dict[str, Any]:
         if peer != "hetnn":
             ratios = (theirs / ours for theirs, ours in zip(took[peer], took["hetnn"], strict=True))
             row[f"x_{peer}"] = statistics.median(ratios)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "step.hetnn"
+        step.save(path)
+        for peer, told_as in (("hetnn", str(path)), ("eager", "eager")):
+            row[f"mb_{peer}"] = step_memory.of_peer(told_as, name, told.optimizer, told.threads) / 1e6
     return row
 
 
@@ -188,16 +196,16 @@ def main() -> int:
     rows = []
     print(
         f"{'network':14} {'compile s':>9} {'loss away':>10} {'eager away':>10} {'hetnn us':>9} {'x eager':>8} "
-        f"{'x inductor':>10}"
+        f"{'x inductor':>10} {'MB':>6} {'MB eager':>8}"
     )
     for name in told.only.split(","):
         row = measured(name, told)
         rows.append(row)
-        inductor = f"{row['x_inductor']:10.2f}" if "x_inductor" in row else ""
+        inductor = f"{row['x_inductor']:10.2f}" if "x_inductor" in row else " " * 10
         print(
             f"{name:14} {row['compile_s']:9.2f} {row['loss_away']:10.1e} {row['moved_away']:10.1e} "
             f"{row['hetnn_us']:9.0f} "
-            f"{row['x_eager']:8.2f} {inductor}",
+            f"{row['x_eager']:8.2f} {inductor} {row['mb_hetnn']:6.1f} {row['mb_eager']:8.1f}",
             flush=True,
         )
     for peer in ("eager", "inductor"):

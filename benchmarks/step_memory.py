@@ -1,0 +1,62 @@
+"""What a step of training needs of memory at most: parameters, moments, values kept for the gradients, scratch.
+
+    python benchmarks/step_memory.py eager|FILE.hetnn NETWORK OPTIMIZER THREADS
+
+In a process of its own: the most that lies in memory and belongs to no file during steps after the third, less what did
+before the network was there. Prints bytes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+STEPS = 3
+
+
+def of_peer(peer: str, network: str, optimizer: str, threads: int) -> int:
+    """Bytes of a step of `eager`, or of the executable in a file."""
+    command = [sys.executable, __file__, peer, network, optimizer, str(threads)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
+
+
+def _kilobytes(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def _peak(run: Callable[[], object]) -> int:
+    for _ in range(STEPS):
+        run()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    for _ in range(STEPS):
+        run()
+    return _kilobytes("VmHWM") - _kilobytes("RssFile") - _kilobytes("RssShmem")
+
+
+def main() -> int:
+    peer, network, optimizer, threads = sys.argv[1:]
+    import torch
+
+    import hetnn
+    from training import NETWORKS, Teacher, Trained
+
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(int(threads))
+    torch.manual_seed(0)
+    make, draw = NETWORKS[network]
+    x = draw()
+    y = Teacher(x)(x)
+    Trained(torch.nn.Linear(1, 10), optimizer)(torch.ones(1, 1), torch.zeros(1, dtype=torch.int64))  # torch's modules
+    before = _kilobytes("RssAnon")
+    step = Trained(make(), optimizer) if peer == "eager" else hetnn.load(peer, threads=int(threads))
+    print(1024 * (_peak(lambda: step(x, y)) - before))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

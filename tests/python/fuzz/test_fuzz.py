@@ -62,6 +62,12 @@ def test_random_tflite_layers_of_integers_give_litert_s() -> None:
     assert sum(row.counts["equal"] for row in rows.values()) > 90
 
 
+def test_sums_of_bytes_without_a_sign_round_as_litert_s() -> None:
+    """The second of them is near enough to a half that f32 parts sums of turned bytes from those of the file's own."""
+    rows = sweep_layers(3, seed=488, kinds={"SUM": ["u8"]})
+    assert rows["SUM u8"].counts == {"equal": 3}, rows
+
+
 @pytest.mark.parametrize(("kinds", "single"), [(KINDS, False), (ONCE, True)], ids=["as-written", "rounded-once"])
 def test_random_layers_of_integers_give_those_of_tosa_s_reference_model(
     kinds: dict[str, Sequence[str]], single: bool

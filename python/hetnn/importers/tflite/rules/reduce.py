@@ -75,10 +75,17 @@ def _of_integers(call: Call) -> Any:
         found = reduced(call, _REDUCTIONS[call.name], plain, first)
         return call.mapped(found, lambda y: call.create("bitcast", [y], to=y.dtype, **quant_only(of_y)))
     if call.name == "SUM":
+        # LiteRT rounds sums of the file's own integers, which bytes without a sign are not held as.
+        turn = 128 if call.tensor(0).dtype == "u8" else 0
         sums = reduced(call, "sum", nodes.steps(call, x, 0, "i32"), first)
         factor = np.float32(of_x["q_scale"][0]) / np.float32(of_y["q_scale"][0])
-        start = np.float32(-of_x["q_zero"]) * factor * np.float32(count)
-        return call.mapped(sums, lambda y: _rounded(call, on(call, "mul", call.cast(y, "f32"), float(factor)), start))
+        start = np.float32(-of_x["q_zero"] - turn) * factor * np.float32(count)
+
+        def result(y: Any) -> Any:
+            own = on(call, "add", y, turn * count) if turn else y
+            return _rounded(call, on(call, "mul", call.cast(own, "f32"), float(factor)), start)
+
+        return call.mapped(sums, result)
     if not count:
         raise InvalidModel("a mean of nothing")
     if is_of_pixels:

@@ -36,6 +36,8 @@ class Assembler {
   int32_t turned_constant(const std::string& name, const ops::Type& type, program::Blob bytes);
   /// Offset of bytes that belong to no buffer (an accelerator's words), 64-byte aligned; equal bytes are kept once.
   int64_t blob(program::Blob blob);
+  /// The same of bytes that nothing else shares, which may be replaced later: a state's.
+  int64_t own_blob(program::Blob blob) { return program_.weights.append(std::move(blob)); }
 
   /// The buffer through which a value passes between subprograms, or in and out of the model.
   void set_boundary(const std::string& value, int32_t buffer) { boundary_[value] = buffer; }

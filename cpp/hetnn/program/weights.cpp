@@ -15,6 +15,23 @@ int64_t Weights::append(Blob blob) {
   return offset;
 }
 
+void Weights::replace(int64_t offset_bytes, Blob blob) {
+  const auto bytes = static_cast<int64_t>(blob.bytes.size());
+  HETNN_ASSERT(holds(offset_bytes, bytes) && offset_bytes % kAlignment == 0, "bytes [", offset_bytes, ", +", bytes,
+               ") are none to replace");
+  if (bytes == 0) return;
+  const auto at = pieces_.begin() + (piece_at(offset_bytes) - pieces_.data());
+  const Piece whole = *at;
+  const auto before = static_cast<size_t>(offset_bytes - whole.offset_bytes),
+             behind = before + static_cast<size_t>(aligned(bytes));
+  std::vector<Piece> parts;
+  if (before > 0) parts.push_back({whole.offset_bytes, {whole.blob.owner, whole.blob.bytes.first(before)}});
+  parts.push_back({offset_bytes, std::move(blob)});
+  if (behind < whole.blob.bytes.size())
+    parts.push_back({offset_bytes + aligned(bytes), {whole.blob.owner, whole.blob.bytes.subspan(behind)}});
+  pieces_.insert(pieces_.erase(at), parts.begin(), parts.end());
+}
+
 const Weights::Piece* Weights::piece_at(int64_t offset_bytes) const {
   auto after = std::upper_bound(pieces_.begin(), pieces_.end(), offset_bytes,
                                 [](int64_t offset, const Piece& piece) { return offset < piece.offset_bytes; });

@@ -40,6 +40,9 @@ class Weights {
 
   /// Returns where the blob begins.
   int64_t append(Blob blob);
+  /// Puts as many other bytes in the place of a range that is held and begins at a multiple of the alignment; what else
+  /// lay in its blob stays where it is.
+  void replace(int64_t offset_bytes, Blob blob);
   int64_t size_bytes() const { return size_bytes_; }
   /// Whether the range lies in one blob.
   bool holds(int64_t offset_bytes, int64_t bytes) const;

@@ -1,6 +1,7 @@
 // States' values: those they begin with, and those they hold.
 #include "hetnn/runtime/session.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace hetnn::runtime {
@@ -62,6 +63,26 @@ void Session::write(std::string_view name, const ops::View& value) {
   if (size > 0) std::memcpy(states_[state].now.data(), value.data, size);
 }
 
+namespace {
+
+// Whether neither another state nor a constant lies in a state's bytes: in files of compilers that let them share.
+bool is_alone(const program::Program& program, const program::State& state) {
+  const auto meets = [&](int64_t offset, int64_t bytes) {
+    return offset < state.offset_bytes + state.size_bytes && state.offset_bytes < offset + bytes;
+  };
+  const auto holds = [&](const program::Program& of) {
+    return std::ranges::any_of(of.buffers, [&](const program::Buffer& buffer) {
+      return buffer.place == program::Place::constant && meets(buffer.offset_bytes, buffer.size_bytes);
+    });
+  };
+  return !holds(program) && std::ranges::none_of(program.bodies, holds) &&
+         std::ranges::none_of(program.states, [&](const program::State& other) {
+           return &other != &state && meets(other.offset_bytes, other.size_bytes);
+         });
+}
+
+}  // namespace
+
 program::Program Session::put_into(program::Program out) {
   if (states_.empty()) return out;
   admissions_.enter(nullptr);
@@ -69,9 +90,12 @@ program::Program Session::put_into(program::Program out) {
   for (size_t k = 0; k < states_.size(); ++k) {
     program::State& state = out.states[k];
     const auto initial = out.weights.at(state.offset_bytes, state.size_bytes);
-    // What equal initial values share stays: other states, and constants, may lie there.
     if (initial.empty() || std::memcmp(initial.data(), states_[k].now.data(), initial.size()) == 0) continue;
-    state.offset_bytes = out.weights.append(program::Blob(copy_of(k)));
+    if (is_alone(out, state)) {
+      out.weights.replace(state.offset_bytes, program::Blob(copy_of(k)));
+    } else {
+      state.offset_bytes = out.weights.append(program::Blob(copy_of(k)));
+    }
   }
   return out;
 }

@@ -46,7 +46,7 @@ void declare_boundaries(Draft& draft) {
   for (const ir::Mutation& mutation : model.mutations) {
     program.states.push_back({mutation.input, buffer_of(state_inputs, mutation.input),
                               buffer_of(state_outputs, mutation.output),
-                              assembler.blob(program::Blob(mutation.initial)), mutation.initial.bytes()});
+                              assembler.own_blob(program::Blob(mutation.initial)), mutation.initial.bytes()});
   }
   for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
     for (const ir::Value* output : subgraph.outputs) {

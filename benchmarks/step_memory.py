@@ -14,6 +14,11 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+from training_networks import NETWORKS, Teacher, Trained
+
+import hetnn
+
 STEPS = 3
 
 
@@ -40,11 +45,6 @@ def _peak(run: Callable[[], object]) -> int:
 
 def main() -> int:
     peer, network, optimizer, threads = sys.argv[1:]
-    import torch
-
-    import hetnn
-    from training import NETWORKS, Teacher, Trained
-
     warnings.simplefilter("ignore")
     torch.set_num_threads(int(threads))
     torch.manual_seed(0)

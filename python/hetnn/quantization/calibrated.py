@@ -76,6 +76,8 @@ class Calibrated:
         self._threads = threads
         self._channels: dict[str, Channels] = {}
         self._moments: dict[tuple[str, tuple[int, ...]], Moments] = {}
+        self._moment_factors: dict[tuple[str, tuple[int, ...]], Array | None] = {}
+        self._rounded_weights: dict[str, tuple[list[Constant], Noise]] = {}
         self._factors = Factors()
         self._samples: list[Sample] = []
 
@@ -226,7 +228,12 @@ class Calibrated:
         return {node.name: self._weights(node)[1].db for node in choice.nodes.values() if node.role == "weights"}
 
     def _weights(self, node: Node) -> tuple[list[Constant], Noise]:
-        """Weights and the bias of a layer, with the factors of what it reads and writes."""
+        """Weights and the bias of a layer, with the factors of what it reads and writes; computed once."""
+        if node.name not in self._rounded_weights:
+            self._rounded_weights[node.name] = self._round(node)
+        return self._rounded_weights[node.name]
+
+    def _round(self, node: Node) -> tuple[list[Constant], Noise]:
         scheme = self.settings.scheme
         weight = self.network.constant(node, 1).astype(np.float64)
         bias = self.network.constant(node, 2).astype(np.float64) if 2 in node.constants else None
@@ -266,11 +273,18 @@ class Calibrated:
         def nearest(columns: Array, at: Any) -> Any:
             return np.clip(np.rint(columns / scales[:, at]), least, most) * scales[:, at]
 
-        moments = self._moments.get((read, weight.shape[2:]))
-        matrix = moments.matrix(self._factors.before.get(read)) if moments else None
-        if matrix is None or matrix.shape[0] != rows.shape[1]:  # a layer in groups
+        factor = self._moment_factor(read, weight.shape[2:])
+        if factor is None or len(factor) != rows.shape[1]:  # a layer in groups
             return np.asarray(nearest(rows, slice(None))).reshape(weight.shape)
-        return round_weights(rows, matrix, nearest).reshape(weight.shape)
+        return round_weights(rows, factor, nearest).reshape(weight.shape)
+
+    def _moment_factor(self, read: str, taps: tuple[int, ...]) -> Array | None:
+        """Computed once for the layers that read a value through windows of one size."""
+        key = (read, taps)
+        if key not in self._moment_factors:
+            moments = self._moments.get(key)
+            self._moment_factors[key] = moments.factor(self._factors.before.get(read)) if moments else None
+        return self._moment_factors[key]
 
     def _numbers(self, node: Node) -> list[Constant]:
         """Constants that are no weights: integers as values are, of one scale."""

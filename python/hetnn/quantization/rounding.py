@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 MOST_WEIGHTS = 1600
 _MOST_ROWS = 2000
 _DAMPING = 0.01
-_BLOCK = 64  # weights behind a block are told of its errors at once
+_BLOCK = 64  # weights of a block are told of the errors before it at once
+_AT_ONCE = 1000  # so many rows are multiplied together
 
 
 class Moments:
@@ -30,6 +31,7 @@ class Moments:
 
     def __init__(self, taps: tuple[int, ...]) -> None:
         self._taps = taps
+        self._waiting: list[Array] = []
         self._sum: Floats = np.zeros((0, 0))
         self._count = 0
 
@@ -46,12 +48,23 @@ class Moments:
         else:
             flat = values.reshape(-1, values.shape[-1])
             flat = flat[:: max(1, -(-flat.shape[0] // _MOST_ROWS))]
-        wide = flat.astype(np.float64)
-        self._sum = wide.T @ wide + (self._sum if self._count else 0.0)
-        self._count += flat.shape[0]
+        self._waiting.append(flat.astype(np.float64))
+        if sum(len(each) for each in self._waiting) >= _AT_ONCE:
+            self._multiply()
 
-    def matrix(self, divided_by: Floats | None) -> Floats | None:
-        """[weights, weights] of what is read divided by one number a channel; None where nothing was seen."""
+    def _multiply(self) -> None:
+        if self._waiting:
+            rows = np.concatenate(self._waiting)
+            self._waiting.clear()
+            self._sum = rows.T @ rows + (self._sum if self._count else 0.0)
+            self._count += len(rows)
+
+    def factor(self, divided_by: Floats | None) -> Floats | None:
+        """Upper triangle R, [weights, weights]: R R' are the moments of what is read, divided by one number a channel.
+
+        None where nothing was seen.
+        """
+        self._multiply()
         if self._count == 0:
             return None
         moments = self._sum / self._count
@@ -62,20 +75,23 @@ class Moments:
         if divided_by is not None:
             s = np.repeat(divided_by, size // divided_by.size)
             moments = moments / np.outer(s, s)
-        damped: Floats = moments + np.eye(size) * max(_DAMPING * float(np.mean(np.diag(moments))), 1e-12)
-        return damped
+        moments += np.eye(size) * max(_DAMPING * float(np.mean(np.diag(moments))), 1e-12)
+        upper: Floats = np.ascontiguousarray(np.linalg.cholesky(moments[::-1, ::-1])[::-1, ::-1])
+        return upper
 
 
-def round_weights(rows: Floats, moments: Floats, nearest: Callable[[Floats, int], Floats]) -> Floats:
-    """The reals of rounded weights [filters, weights]; `nearest(column, k)` rounds the weights k of all filters."""
-    upper = np.linalg.cholesky(np.linalg.inv(moments)).T
-    left, out = rows.copy(), np.empty_like(rows)
-    for start in range(0, rows.shape[1], _BLOCK):
-        end = min(start + _BLOCK, rows.shape[1])
-        errors = np.empty((rows.shape[0], end - start))
+def round_weights(rows: Floats, factor: Floats, nearest: Callable[[Floats, int], Floats]) -> Floats:
+    """The reals of rounded weights [filters, weights]; `nearest(column, k)` rounds the weights k of all filters.
+
+    The square of what the layer's result is off by is that of R' e, e being the errors: place k of it is settled by the
+    errors up to k, so weight k is rounded to where that place is smallest. It is GPTQ's rounding without an inverse.
+    """
+    columns = np.ascontiguousarray(rows.T)
+    errors = np.zeros_like(columns)
+    for start in range(0, len(columns), _BLOCK):
+        end = min(start + _BLOCK, len(columns))
+        before = factor[:start, start:end].T @ errors[:start]
         for k in range(start, end):
-            out[:, k] = nearest(left[:, k], k)
-            errors[:, k - start] = (left[:, k] - out[:, k]) / upper[k, k]
-            left[:, k + 1 : end] -= np.outer(errors[:, k - start], upper[k, k + 1 : end])
-        left[:, end:] -= errors @ upper[start:end, end:]
-    return out
+            owed = (before[k - start] + factor[start:k, k] @ errors[start:k]) / factor[k, k]
+            errors[k] = columns[k] - nearest(columns[k] + owed, k)
+    return np.ascontiguousarray((columns - errors).T)

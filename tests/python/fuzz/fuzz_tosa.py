@@ -47,6 +47,8 @@ KINDS: dict[str, Sequence[str]] = {
     "TRANSPOSE_CONV": ALL,
     "NEG": ("i16",),
 }
+# What TFLite's activations ReLU -1 to 1 and ReLU6 are bound by, in absolute value.
+BOUNDS = {2: 1.0, 3: 6.0}
 # Those that have a factor to be rounded once: sums of i16 are not among them, whose factor LiteRT then keeps whole.
 ONCE: dict[str, Sequence[str]] = {
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"), BYTES),
@@ -64,9 +66,15 @@ def _layer(d: layers.Draw, name: str) -> layers.Layer:
 
 def _is_defined_otherwise(layer: layers.Layer) -> bool:
     """Nearest places that TensorFlow rounds down; where in a transposed image lies what no weight reaches; movement of
-    sums of 48 bits, which TOSA has not.
+    sums of 48 bits, which TOSA has not; bounds of activations that the converter divides by the scale in f64 and LiteRT
+    in f32, where the integers are others.
     """
     name, operands, (result,), options = layer
+    if result.quant is not None:
+        scale = np.float32(result.quant.scale)
+        bound = np.float32(BOUNDS.get(options.get("FusedActivationFunction", 0), 0))
+        if np.floor(float(bound / scale) + 0.5) != np.floor(float(bound) / float(scale) + 0.5):
+            return True
     if name == "BATCH_MATMUL" and result.dtype == "i16" and operands[0] is not None:
         return len(operands[0].shape) != 3
     if name == "RESIZE_NEAREST_NEIGHBOR":

@@ -44,7 +44,7 @@ def export_page() -> str:
     """How graphs leave, and the table of operators without a form."""
     from hetnn import _core
     from hetnn.exporters.onnx.schema import NEWEST, WIDELY_READ
-    from hetnn.exporters.tosa.rules import TOSA
+    from hetnn.exporters.tosa.call import TOSA
 
     operators = _core.operators()
     whys = {op["name"]: _whys(op) for op in operators}

@@ -31,7 +31,7 @@ def shares(report: dict[str, Any]) -> tuple[float, float]:
     return 100 * (1 - on_cpu[0]), 100 * (1 - on_cpu[1])
 
 
-def check(model: bytes, target: str, executable: hetnn.Executable) -> int:
+def check(model: bytes, target: str, executable: hetnn.Executable, chains: bool) -> int:
     """Values that differ: from hetnn's CPU, and each subgraph from TOSA's reference model."""
     rng = np.random.default_rng(0)
     feed = [rng.integers(-128, 128, port.shape).astype(np.int8) for port in executable.inputs]
@@ -48,7 +48,7 @@ def check(model: bytes, target: str, executable: hetnn.Executable) -> int:
         graph = part["graph"]
         given = [rng.integers(-128, 128, shape).astype(np.int8) for _, _, shape in graph.inputs]
         wanted = hetnn.compile(graph.print().replace("stage = cut", "stage = imported"), "cpu").run(given)
-        found, _ = tosa_reference_model.run(export(graph), given)
+        found, _ = tosa_reference_model.run(export(graph, chains), given)
         for got, want in zip(found, wanted, strict=True):
             apart += int(np.count_nonzero(np.asarray(got).reshape(want.shape) != want))
     return apart
@@ -56,7 +56,8 @@ def check(model: bytes, target: str, executable: hetnn.Executable) -> int:
 
 def compare(name: str, variant: str, checked: bool) -> dict[str, Any]:
     model, target = NETWORKS[name](), f"cpu+ethos-{variant}"
-    own = vela.compile_network(model, vela.Accelerator.of("vela", {"variant": variant}), tflite=True).report
+    accelerator = vela.Accelerator.of("vela", {"variant": variant})
+    own = vela.compile_network(model, accelerator, tflite=True).report
     executable = hetnn.compile(model, target, strategy="take-all")
     told, report = reports(executable), executable.report("dict")
     cycles = sum(each["cycles"] for each in told.values())
@@ -71,7 +72,7 @@ def compare(name: str, variant: str, checked: bool) -> dict[str, Any]:
         "nodes_percent": nodes,
         "macs_percent": macs,
     }
-    return {**row, "values_apart": check(model, target, executable)} if checked else row
+    return {**row, "values_apart": check(model, target, executable, accelerator.chains)} if checked else row
 
 
 def main() -> None:

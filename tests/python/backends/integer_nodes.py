@@ -44,7 +44,7 @@ class Node:
 
 
 def cases(dtype: str) -> Iterator[Case]:
-    for group in (_convolutions, _linear, _pairs, _pools, _enlarged, _moved, _alone):
+    for group in (_convolutions, _linear, _pairs, _slopes, _pools, _enlarged, _moved, _alone):
         yield from group(dtype)
 
 
@@ -116,6 +116,22 @@ def _pairs(dtype: str) -> Iterator[Case]:
                     return n.rounded(op, [n.operand(a), n.operand(b, times)], 0.3 if op == "mul" else 1.7)
 
                 yield f"{op} {a} {b} {times}", make
+
+
+def _slopes(dtype: str) -> Iterator[Case]:
+    if dtype != "i8":  # slopes are of the operand's type, and those of i16 go nowhere
+        return
+    shapes = ([1, 4, 9, 7], [3, 4, 5, 6], [2, 5], [1, 3, 70], [2, 3, 4, 2, 2], [30], [1, 70000, 1, 1], [1, 1, 300, 300])
+    for shape in shapes:
+        for steps in (90, 127):  # of 1 / 100: one line is the higher of both, or each in some channels
+
+            def make(shape: list[int] = shape, steps: int = steps) -> _core.Graph:
+                n, many = Node(dtype), shape[1] if len(shape) > 1 else 1
+                values = np.linspace(-127, steps, many).astype(np.int8)
+                slopes = n.builder.create("constant", [], {"value": values, "q_scale": [0.01]})
+                return n.rounded("prelu", [n.operand(shape), *slopes], 0.8)
+
+            yield f"prelu {shape} to {steps}", make
 
 
 def _pools(dtype: str) -> Iterator[Case]:

@@ -43,7 +43,7 @@ def test_every_node_that_it_takes_vela_takes_and_no_other(variant: str, dtype: s
             assert len(labels) == 1
             continue
         asked, broken = asked + 1, broken | labels
-        there = taken(Export(graph).data(), device.accelerator)
+        there = taken(Export(graph, device.accelerator.chains).data(), device.accelerator)
         if labels == {CAREFUL} and there:
             apart += 1
             continue

@@ -82,10 +82,10 @@ class Layers:
         (_, _, shape), *_ = graph.inputs
         feed = self.rng.integers(-self.most - 1, self.most + 1, shape).astype(f"int{self.dtype[1:]}")
         wanted, data = _core.interpret(graph, [feed]), export(graph)
-        for got, want in zip(
-            by_reference(data, [feed], [w.shape for w in wanted], [w.dtype.name for w in wanted]), wanted, strict=True
-        ):
-            np.testing.assert_array_equal(got, want)
+        for each in {data, export(graph, chains=True)}:
+            found = by_reference(each, [feed], [w.shape for w in wanted], [w.dtype.name for w in wanted])
+            for got, want in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(got, want)
         return data
 
 
@@ -101,6 +101,29 @@ def test_windows_and_sums_of_bytes(seed: int) -> None:
     p = n.node("max_pool2d", [d], 0.07, 1, kernel=[3, 3], stride=[2, 2], padding=[1, 1])
     m = n.node("avg_pool2d", [d], 0.07, 1, kernel=[2, 2], stride=[2, 2], count_include_pad=False)
     assert b"TOSA" in n.compare(p, m)[:16]
+
+
+@pytest.mark.parametrize("rounding", ["single", "double"])
+@pytest.mark.parametrize(
+    ("shape", "slopes", "zero"),
+    [
+        ([2, 5, 6, 7], [-0.4, 0.0, 0.25, 0.99, 1.0], 0),  # the higher line
+        ([2, 5, 6, 7], [1.27, 1.0, 1.2, 1.01, 1.1], 0),  # the lower one
+        ([1, 4, 300], [-1.2, 0.3, 1.25, 0.0], 5),  # each in some channels
+        ([1, 4, 3, 5], [0.1, 1.2, 0.5, 1.27], 0),  # each side by itself is cheaper
+        ([40, 3], [0.1, 1.2, -0.5], -3),
+        ([256], [0.3], 0),
+        ([2, 3, 4, 2, 3], [0.7], 0),
+    ],
+)
+@pytest.mark.parametrize("scale", [0.04, 0.031, 0.11])
+def test_prelu(scale: float, shape: list[int], slopes: list[float], zero: int, rounding: str) -> None:
+    """By lines, sides or a table, for processors that chain what is on elements and for others."""
+    n = Layers("i8", 0)
+    steps = np.clip(np.rint(np.array(slopes) / 0.01) + zero, -128, 127).astype(np.int8)
+    given = n.builder.create("constant", [], {"value": steps, "q_scale": [0.01], "q_zero": zero})
+    x = n.start(shape, 0.04, -5)
+    n.compare(n.node("prelu", [x, *given], scale, -5, q_rounding=rounding), n.node("prelu", [x, *given], scale, 90))
 
 
 @pytest.mark.parametrize("seed", range(3))

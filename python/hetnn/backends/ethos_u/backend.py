@@ -47,7 +47,7 @@ class EthosU(Backend):
 
         vela.require(self.name)
         op = node.nodes()[-1]["op"]
-        made = Export(node)
+        made = Export(node, self.accelerator.chains)
         if made.refusals:
             return [Reason("no_tosa_form", op, "integers that TOSA has", each.why) for each in made.refusals]
         return broken(made.block, self.accelerator.family)
@@ -57,7 +57,7 @@ class EthosU(Backend):
         from hetnn.exporters.tosa.model import Export
 
         vela.require(self.name)
-        made = Export(graph)
+        made = Export(graph, self.accelerator.chains)
         try:
             report = vela.compile_network(made.data(), self.accelerator).report
         except Unsupported:
@@ -76,7 +76,7 @@ class EthosU(Backend):
         from hetnn.exporters.tosa.model import Export, as_written
 
         vela.require(self.name)
-        written = Export(graph)
+        written = Export(graph, self.accelerator.chains)
         heavy = heavy_filter(written.block)
         if heavy is not None:
             raise _at(heavy[0], f"a filter's weights add up to {heavy[1]}, of at most {MOST_OF_WEIGHTS}")

@@ -71,6 +71,11 @@ class Accelerator:
         told = {key: spec[key] for key in _SPEC_KEYS if key in spec}
         return cls(variant, **{**rows[variant], **told})
 
+    @property
+    def chains(self) -> bool:
+        """Whether operators on elements that follow each other are one visit to memory."""
+        return self.family == "EthosU85"
+
 
 @dataclass(frozen=True)
 class Compiled:

@@ -10,9 +10,9 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.exporters.refusal import Refusal
-from hetnn.exporters.tosa import softmax  # noqa: F401  # its rule
+from hetnn.exporters.tosa import elements, prelu, shapes, softmax, windows  # noqa: F401  # the rules
+from hetnn.exporters.tosa.call import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.file import Block, Op, data_of
-from hetnn.exporters.tosa.rules import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.writer import Tensor, Writer, refuse
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
@@ -23,12 +23,12 @@ _NODE = re.compile(r"(?P<head>\s*%(?P<name>[^\s=,]+) = \w+\([^)]*\))(?P<attrs> \
 class Export:
     """A graph on its way: what is written, and the nodes that cannot be."""
 
-    def __init__(self, graph: _core.Graph) -> None:
+    def __init__(self, graph: _core.Graph, chains: bool = False) -> None:
         self.graph = graph
         self.types = graph.types()
         self.refusals: list[Refusal] = []
         self.block = Block("main")
-        self.writer = Writer(self.block, {*self.types, *graph.output_names})
+        self.writer = Writer(self.block, {*self.types, *graph.output_names}, chains)
         self.values: dict[str, Tensor] = {}
         for name, dtype, shape in graph.inputs:
             self._input(name, dtype, shape)
@@ -135,13 +135,14 @@ def refusal(graph: _core.Graph) -> str | None:
     return "\n".join(map(str, unsupported(graph))) or None
 
 
-def export(graph: _core.Graph) -> bytes:
+def export(graph: _core.Graph, chains: bool = False) -> bytes:
     """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first.
 
     Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results may
-    be a step off its meaning. Unsupported with every node that has no form, and where tosa-tools is not installed.
+    be a step off its meaning. With `chains` for a processor to which an operator on elements costs nothing behind one:
+    the same values. Unsupported with every node that has no form, and where tosa-tools is not installed.
     """
-    return Export(graph).data()
+    return Export(graph, chains).data()
 
 
 def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:

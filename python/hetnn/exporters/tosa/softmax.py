@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from hetnn.exporters.tosa.rules import Call, exports
+from hetnn.exporters.tosa.call import Call, exports
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import ONE, Tensor, Writer, refuse
 

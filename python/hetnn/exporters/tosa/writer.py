@@ -70,10 +70,14 @@ def refuse(why: str) -> NoReturn:
 
 @dataclass
 class Writer:
-    """Collects operators and tensors. `names` are those that are taken."""
+    """Collects operators and tensors. `names` are those that are taken.
+
+    chains: for a processor to which an operator on elements costs nothing behind one, as the Ethos-U85.
+    """
 
     block: Block
     names: set[str]
+    chains: bool = False
     node: str = ""  # for which is written
     # What each result of transpositions and new shapes was made of.
     _moved: dict[str, tuple[Tensor, Movement]] = field(default_factory=dict)

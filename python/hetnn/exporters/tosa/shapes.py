@@ -1,0 +1,83 @@
+"""Elements in another order, shape or number as TOSA has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
+from hetnn.exporters.tosa.schema import number
+from hetnn.exporters.tosa.writer import Tensor, refuse
+
+
+@exports("upsample_nearest2d")
+def _upsample(call: Call) -> Tensor:
+    """Each pixel so many times: places of the image's middle, so that all processors have the form."""
+    demand_same_scale(call)
+    x = call.last()
+    times = [goal // size for goal, size in zip(call.shape[2:], x.shape[1:3], strict=True)]
+    if any(goal % size for goal, size in zip(call.shape[2:], x.shape[1:3], strict=True)):
+        refuse("to sizes that are no multiples")
+    n, c, height, width = call.shape
+    scale = [part for each in times for part in (2 * each, 2)]
+    ends = scale, [1 - each for each in times], [each - 1 for each in times]
+    given: list[Tensor | str] = [x, *(call.writer.sizes(sizes) for sizes in ends)]
+    mode = number("ResizeMode", "NEAREST")
+    return call.first(call.writer.add("RESIZE", given, x.dtype, [n, height, width, c], Mode=mode))
+
+
+@exports("reshape")
+def _reshape(call: Call) -> Tensor:
+    return rescale_result(call, call.writer.reshape(call[0], call.shape))
+
+
+@exports("permute")
+def _permute(call: Call) -> Tensor:
+    perm = [part % len(call.shape) for part in call.integers("perm")]
+    return rescale_result(call, call.writer.transpose(call[0], perm))
+
+
+@exports("concat")
+def _concat(call: Call) -> Tensor:
+    if any(quant != call.result for quant in call.quants):
+        refuse("of several scales")
+    axis = int(call.attrs["axis"]) % len(call.shape)
+
+    def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
+        shape = [call.shape[k] for k in np.argsort(order)]
+        return call.writer.add("CONCAT", operands, call.dtype, shape, Axis=order[axis])
+
+    return call.of_elements(write, *(call[k] for k in range(len(call.inputs))))
+
+
+@exports("pad")
+def _pad(call: Call) -> Tensor:
+    amounts, rank = call.integers("padding"), len(call.shape)
+    if call.attrs["mode"] != "constant" or min(amounts, default=0) < 0:
+        refuse("with mirrored elements, or cut")
+    ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[call.dtype])
+    value = int(np.clip(np.rint(call.attrs["value"] / call.scale()) + call.zero(), ends.min, ends.max))
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        axes = np.argsort(order).tolist()
+        pairs = [amounts[k + side * rank] for k in axes for side in (0, 1)]
+        return call.writer.pad(x, pairs, value)
+
+    return rescale_result(call, call.of_elements(write, call[0]))
+
+
+@exports("slice")
+def _slice(call: Call) -> Tensor:
+    if call.attrs["step"] != 1:
+        refuse("with a step")
+    axis, size = int(call.attrs["axis"]) % len(call.shape), call[0].shape
+    start = int(call.attrs["start"])
+    start = max(0, min(start + size[axis] if start < 0 else start, size[axis]))
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        axes = np.argsort(order).tolist()
+        return call.writer.sliced(x, [start if k == axis else 0 for k in axes], [call.shape[k] for k in axes])
+
+    return rescale_result(call, call.of_elements(write, call[0]))

@@ -193,9 +193,9 @@ def faces() -> Case:
     return Case(parts, judge)
 
 
-def sentences() -> list[str]:
-    """Of the guide: prose lines of some length."""
-    text = "\n".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))
+def sentences(folder: str) -> list[str]:
+    """Of a folder's pages: prose lines of some length."""
+    text = "\n".join(path.read_text() for path in sorted((ROOT / folder).glob("*.md")))
     found = re.findall(r"(?<=[.:] )[A-Z][a-z]+ [a-zA-Z ,']{30,110}[.;:]", text)
     return list(dict.fromkeys(found))
 
@@ -210,6 +210,7 @@ def minilm() -> Case:
         ids, mask = nets.tokenize([*texts, " ".join(["long"] * 100)])
         return [(ids[k : k + 1, :tokens].numpy(), mask[k : k + 1, :tokens].numpy()) for k in range(len(texts))]
 
+    samples = sentences("docs")
     asked = encoded(
         [
             "A cat sits on the mat and looks at the rain.",
@@ -220,6 +221,7 @@ def minilm() -> Case:
             "She plays the violin in an orchestra.",
             "The hotel was near the airport, but noisy at night.",
             "Who wrote the novel War and Peace?",
+            *(each for each in sentences("docs/decisions") if each not in samples),
         ]
     )
     plain = in_torch(Part(module, asked))
@@ -232,7 +234,7 @@ def minilm() -> Case:
         cosines = [float(embedding(plain, one) @ embedding(made[0], one)) for one in asked]
         return {"least cosine": min(cosines), "mean cosine": float(np.mean(cosines))}
 
-    return Case([Part(module, encoded(sentences()[:120]))], judge)
+    return Case([Part(module, encoded(samples))], judge)
 
 
 def resnet18() -> Case:

@@ -23,8 +23,8 @@ inline void raise_python_error(const char* kind, const std::exception& error, co
   py::set_error(type, message);
 }
 
-/// Registers the translation in the calling module. Each extension module calls it once: their copies of the C++ types
-/// are distinct, because symbols are hidden.
+/// Registers the translation in the calling module, for what is thrown in calls of it. Each extension module calls it
+/// once.
 inline void register_errors() {
   pybind11::register_local_exception_translator([](std::exception_ptr pointer) {
     try {

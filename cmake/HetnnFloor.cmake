@@ -83,9 +83,15 @@ function(hetnn_compile_small floor)
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 endfunction()
 
-# hetnn_tower_objects(<variable> <floor>): the objects of a floor and of all below it.
+# hetnn_tower_objects(<variable> <floor> [BUT <floor>]): the objects of a floor and of all below it; not those of the
+# second floor and below that.
 function(hetnn_tower_objects variable floor)
+  cmake_parse_arguments(tower "" "BUT" "" ${ARGN})
   get_property(tower GLOBAL PROPERTY HETNN_TOWER_${floor})
+  if(tower_BUT)
+    get_property(others GLOBAL PROPERTY HETNN_TOWER_${tower_BUT})
+    list(REMOVE_ITEM tower ${others})
+  endif()
   set(objects)
   foreach(name ${tower})
     get_target_property(type hetnn_${name} TYPE)

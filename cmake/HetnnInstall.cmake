@@ -19,10 +19,38 @@ else()
 endif()
 set(HETNN_CMAKE_DIR ${HETNN_LIB_DIR}/cmake/hetnn)
 
-# The runtime as a shared library. Floors are hidden, so it exports what the version script names and sources mark.
-set(version_script ${PROJECT_SOURCE_DIR}/cmake/hetnn_runtime.map)
+# The runtime as a shared library. What stands on it, modules for Python too, holds no second copy of its floors but links
+# to it, so its version script names what their objects use. Its floors are therefore compiled as visible, with calls
+# between them bound at once.
+get_property(runtime_tower GLOBAL PROPERTY HETNN_TOWER_capi)
+foreach(floor IN LISTS runtime_tower)
+  if(NOT floor STREQUAL "kernels")  # of which a few files are, below
+    set_target_properties(hetnn_${floor} PROPERTIES CXX_VISIBILITY_PRESET default)
+    target_compile_options(hetnn_${floor} PRIVATE -fno-semantic-interposition)
+  endif()
+endforeach()
 hetnn_tower_objects(runtime_objects capi)
+hetnn_tower_objects(store_objects store BUT capi)
+set(user_objects ${store_objects})
+if(HETNN_BUILD_PYTHON)
+  hetnn_tower_objects(compiler_objects compiler BUT capi)
+  hetnn_tower_objects(serve_objects serve BUT capi)
+  list(APPEND user_objects ${compiler_objects} ${serve_objects})
+  foreach(module _core _runtime _store)
+    list(APPEND user_objects $<TARGET_OBJECTS:hetnn${module}_objects>)
+  endforeach()
+endif()
+set(version_script ${PROJECT_BINARY_DIR}/hetnn_runtime.map)
+set(version_script_in ${PROJECT_SOURCE_DIR}/cmake/hetnn_runtime.map.in)
+set(exports ${PROJECT_SOURCE_DIR}/cmake/HetnnExports.cmake)
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/hetnn_users.txt CONTENT "$<JOIN:${user_objects},\n>\n")
+add_custom_command(OUTPUT ${version_script}
+  COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DOBJECTS=${PROJECT_BINARY_DIR}/hetnn_users.txt -DMAP_IN=${version_script_in}
+          -DMAP=${version_script} -P ${exports}
+  DEPENDS ${user_objects} ${version_script_in} ${exports} ${PROJECT_BINARY_DIR}/hetnn_users.txt VERBATIM)
+add_custom_target(hetnn_version_script DEPENDS ${version_script})
 add_library(hetnn_shared SHARED ${runtime_objects})
+add_dependencies(hetnn_shared hetnn_version_script)
 set_target_properties(hetnn_shared PROPERTIES OUTPUT_NAME hetnn_runtime LINKER_LANGUAGE CXX EXPORT_NAME runtime
                       VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${version_script}
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
@@ -74,15 +102,14 @@ install(FILES ${PROJECT_BINARY_DIR}/hetnn-runtime.pc DESTINATION ${HETNN_LIB_DIR
 
 # The component `store`: a library of its own, since it needs SQLite. The runtime's objects are not in it.
 set(store_script ${PROJECT_SOURCE_DIR}/cmake/hetnn_store.map)
-hetnn_tower_objects(store_objects store)
 add_library(hetnn_store_shared SHARED ${store_objects})
 set_target_properties(hetnn_store_shared PROPERTIES OUTPUT_NAME hetnn_store LINKER_LANGUAGE CXX EXPORT_NAME store
+                      INSTALL_RPATH $ORIGIN
                       VERSION ${HETNN_ABI} SOVERSION ${HETNN_ABI} LINK_DEPENDS ${store_script}
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-target_link_libraries(hetnn_store_shared PRIVATE ${HETNN_THREAD_LIBRARIES} SQLite3::SQLite3 OpenSSL::Crypto
-                                         INTERFACE hetnn_shared)
+target_link_libraries(hetnn_store_shared PUBLIC hetnn_shared PRIVATE ${HETNN_THREAD_LIBRARIES} SQLite3::SQLite3)
 target_link_options(hetnn_store_shared PRIVATE LINKER:--version-script=${store_script} LINKER:--gc-sections
-                                               LINKER:--as-needed LINKER:--exclude-libs,libcrypto.a)
+                                               LINKER:--as-needed LINKER:--no-undefined)
 install(TARGETS hetnn_store_shared EXPORT hetnn_store LIBRARY DESTINATION ${HETNN_LIB_DIR} COMPONENT store ${namelink})
 install(FILES cpp/hetnn/store/store.hpp DESTINATION ${HETNN_INCLUDE_DIR}/hetnn COMPONENT store)
 install(FILES cpp/hetnn/store/exported.h DESTINATION ${HETNN_INCLUDE_DIR}/hetnn RENAME store.h COMPONENT store)

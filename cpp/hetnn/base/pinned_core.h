@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdint>
 
-#include "hetnn/base/export.h"
-
 namespace hetnn {
 
 /// Kept by one thread, from its first work on for as long as it has the core for itself. Threads of the process that
@@ -13,7 +11,7 @@ namespace hetnn {
 /// another on one core, for many milliseconds, beside a core that is idle. And who has to run for a moment only goes
 /// before the thread, which asks for long time slices: from Linux 6.12 on a shorter one goes first, and what each gets
 /// in all stays as it is (`sched_runtime` of sched_setattr(2)). Other systems place threads by themselves.
-class HETNN_EXPORT PinnedCore {
+class PinnedCore {
  public:
   PinnedCore() = default;
   ~PinnedCore() { release(); }

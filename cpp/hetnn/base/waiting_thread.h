@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <mutex>
 
-#include "hetnn/base/export.h"
-
 namespace hetnn {
 
 /// The thread that makes it, which asks for short time slices. Left alone, Linux lets it wake up on the core where it
 /// was last, behind the work of another thread there for up to a tick (4 ms), beside the core that the one who woke it
 /// leaves idle.
-class HETNN_EXPORT WaitingThread {
+class WaitingThread {
  public:
   WaitingThread();
   WaitingThread(const WaitingThread&) = delete;

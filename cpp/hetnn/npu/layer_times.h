@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "hetnn/base/export.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/isa.h"
 #include "hetnn/npu/timing.h"
@@ -41,7 +40,7 @@ struct LayerTimes {
 using OnInstruction = std::function<void(const Clock& clock, const Instruction& instruction, int64_t layer)>;
 
 /// `words` are the variant's.
-HETNN_EXPORT LayerTimes time_layers(const Spec& spec, std::span<const uint64_t> words, const Variant& variant,
-                                    const OnInstruction& on_instruction = {});
+LayerTimes time_layers(const Spec& spec, std::span<const uint64_t> words, const Variant& variant,
+                       const OnInstruction& on_instruction = {});
 
 }  // namespace hetnn::npu

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <set>
 
-#include "hetnn/base/export.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/program/blobs.h"
@@ -230,7 +229,7 @@ std::string extract_code(Json& subprogram) {
 
 }  // namespace
 
-HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
+Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
   const Parts parts = parts_of(image, called);
   Json structure = json::parse(parts.metadata.program, kProgramJson, called);
   std::span<const std::byte> left = parts.code;
@@ -252,7 +251,7 @@ HETNN_EXPORT Pieces take_apart(std::span<const std::byte> image, const std::stri
           {parts.weights.begin(), parts.weights.end()}};
 }
 
-HETNN_EXPORT Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
+Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
   std::string program = pieces.program, code;
   try {
     Json structure = json::parse(program, kPiecesJson, "the program");
@@ -364,12 +363,12 @@ Program unpack(const Blob& image, const std::string& called, const Weights& befo
   return unpack_beside(image, called, before, {});
 }
 
-HETNN_EXPORT Program read_program(const std::string& path, const std::string& called, bool copy) {
+Program read_program(const std::string& path, const std::string& called, bool copy) {
   const Blob image = map_file(path);
   return unpack_beside(copy ? copied(image) : image, called, {}, {folder_of(path), copy});
 }
 
-HETNN_EXPORT void verify_weights(const std::string& path, const std::string& called) {
+void verify_weights(const std::string& path, const std::string& called) {
   verify_weights(map_file(path), called, folder_of(path));
 }
 

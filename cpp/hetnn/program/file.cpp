@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "hetnn/base/error.h"
-#include "hetnn/base/export.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn::program {
@@ -28,7 +27,7 @@ struct Descriptor {
 
 }  // namespace
 
-HETNN_EXPORT Blob map_file(const std::string& path) {
+Blob map_file(const std::string& path) {
   // Without waiting for someone to write into a pipe.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0)

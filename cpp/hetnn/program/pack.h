@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
-#include "hetnn/base/export.h"
 #include "hetnn/program/blobs.h"
 #include "hetnn/program/program.h"
 
@@ -66,7 +65,7 @@ Image put_together(const Pieces& pieces, const std::string& hetnn_version);
 Blob map_file(const std::string& path);
 
 /// Writes to a file beside `path` and renames it, so that nothing half-written stays. Error with the system's reason.
-HETNN_EXPORT void write_file(const std::string& path, std::span<const std::byte> bytes);
+void write_file(const std::string& path, std::span<const std::byte> bytes);
 
 /// The program's structure as JSON text and back; weights, code, report and target stand elsewhere in the image. No
 /// blobs: all that the image has is one.

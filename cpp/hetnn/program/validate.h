@@ -4,7 +4,6 @@
 #include <set>
 #include <string>
 
-#include "hetnn/base/export.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::program {
@@ -18,7 +17,7 @@ std::set<std::string> free_symbols(const Program& program);
 /// The symbols that have values when the subprogram, one of the program's, begins.
 std::set<std::string> symbols_before(const Program& program, const Subprogram& subprogram);
 /// The symbols that the size of a buffer depends on.
-HETNN_EXPORT std::set<std::string> symbols_of(const Buffer& buffer);
+std::set<std::string> symbols_of(const Buffer& buffer);
 
 /// What a part of a program may refer to: every function throws InvalidModel naming `called`, the field, and what was
 /// found there.

@@ -3,14 +3,12 @@
 
 #include <cstdint>
 
-#include "hetnn/base/export.h"
-
 namespace hetnn::runtime {
 
 /// Cores that runs share, each as if there were always as many requests as there were at most of late. If one that is
 /// alone for a moment had all, the next would wait for it, so would all behind it, and the server would go on between
 /// two speeds. Whoever calls holds a lock.
-class HETNN_EXPORT CoreShares {
+class CoreShares {
  public:
   explicit CoreShares(int cores) : cores_(cores), free_(cores) {}
 

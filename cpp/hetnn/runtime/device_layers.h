@@ -19,6 +19,6 @@ struct DeviceLayers {
 };
 
 /// Those of the program itself, not of its bodies, that have code for these sizes.
-HETNN_EXPORT std::vector<DeviceLayers> device_layers(const program::Program& program, const Bindings& bindings);
+std::vector<DeviceLayers> device_layers(const program::Program& program, const Bindings& bindings);
 
 }  // namespace hetnn::runtime

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "hetnn/base/export.h"
-
 namespace hetnn::runtime {
 
 struct Memory {
@@ -16,6 +14,6 @@ struct Memory {
 
 /// InvalidModel naming an output that shares bytes with another or with an input: kernels write outputs while they
 /// still read inputs.
-HETNN_EXPORT void refuse_overlap(std::span<const Memory> outputs, std::span<const Memory> inputs);
+void refuse_overlap(std::span<const Memory> outputs, std::span<const Memory> inputs);
 
 }  // namespace hetnn::runtime

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "hetnn/base/export.h"
 #include "hetnn/base/fair_semaphore.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/ops/meaning.h"
@@ -38,7 +37,7 @@ class Context;
 class ContextPool;
 
 /// Immutable but for code that is compiled later for further sizes; what it keeps ready between runs is bounded.
-class HETNN_EXPORT Executable {
+class Executable {
  public:
   /// The image of an addition to the weights that there are, and why devices cannot run subgraphs at those sizes, a
   /// line each.

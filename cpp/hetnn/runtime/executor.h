@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hetnn/base/export.h"
 #include "hetnn/base/fair_semaphore.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/base/tensor.h"
@@ -148,9 +147,9 @@ std::unique_ptr<const Executor> load_executor(const Load& load);
 using ExecutorLoader = std::function<std::unique_ptr<const Executor>(const Load& load)>;
 void register_executor(const std::string& kind, ExecutorLoader loader);
 /// The kinds that run here, in the order of their names.
-HETNN_EXPORT std::vector<std::string> executor_kinds();
+std::vector<std::string> executor_kinds();
 /// Called with a kind that is not there, to add it. What it throws, loading ends with.
 using ExecutorFinder = std::function<void(const std::string& kind)>;
-HETNN_EXPORT void set_executor_finder(ExecutorFinder finder);
+void set_executor_finder(ExecutorFinder finder);
 
 }  // namespace hetnn::runtime

@@ -5,20 +5,19 @@
 #include <utility>
 #include <vector>
 
-#include "hetnn/base/export.h"
 #include "hetnn/program/program.h"
 
 namespace hetnn::runtime {
 
 /// Names of the values that lie in a buffer of their own while the program runs, inputs and outputs included; not those
 /// that are computed within a kernel or an accelerator's subprogram.
-HETNN_EXPORT std::vector<std::string> exposable(const program::Program& program);
+std::vector<std::string> exposable(const program::Program& program);
 
 /// The program with these values as further outputs, which bear their names, and nothing else changed: its subprograms
 /// are the same, and one behind them copies. InvalidModel for a name that is not exposable.
-HETNN_EXPORT program::Program exposed(const program::Program& program, const std::vector<std::string>& names);
+program::Program exposed(const program::Program& program, const std::vector<std::string>& names);
 
 /// Node and kernel of every command of the general processor, in order; `meaning of OP` where no kernel serves.
-HETNN_EXPORT std::vector<std::pair<std::string, std::string>> kernels_of(const program::Program& program);
+std::vector<std::pair<std::string, std::string>> kernels_of(const program::Program& program);
 
 }  // namespace hetnn::runtime

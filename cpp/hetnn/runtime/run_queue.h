@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "hetnn/base/export.h"
 #include "hetnn/base/tensor.h"
 #include "hetnn/base/waiting_thread.h"
 #include "hetnn/runtime/core_shares.h"
@@ -41,7 +40,7 @@ struct Ended {
 
 /// Where requests of any number of queues end. Where some end while none wait to be taken, eight bytes are written to
 /// a descriptor, so that one thread can wait for these and other things: the one that makes this.
-class HETNN_EXPORT Ends {
+class Ends {
  public:
   explicit Ends(int descriptor) : descriptor_(descriptor) {}
   /// `leaves`: this thread is about to leave its core to whoever waits.
@@ -56,7 +55,7 @@ class HETNN_EXPORT Ends {
 };
 
 /// `executable` and `ends` outlive it.
-class HETNN_EXPORT RunQueue {
+class RunQueue {
  public:
   struct Options {
     int threads = 1;          // that run requests

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
-#include "hetnn/base/export.h"
 #include "hetnn/base/fair_semaphore.h"
 #include "hetnn/ops/meaning.h"
 #include "hetnn/program/program.h"
@@ -20,7 +19,7 @@ struct StateMemory {
 
 /// The states of a program. Runs of one session happen one after another, each on the states that the one before it
 /// left; a run that throws leaves them as they were. Sessions share nothing that is written.
-class HETNN_EXPORT Session {
+class Session {
  public:
   explicit Session(std::shared_ptr<const program::Program> program);
 

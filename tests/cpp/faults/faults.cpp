@@ -13,8 +13,6 @@
 #include <cstdlib>
 #include <new>
 
-#include "hetnn/base/export.h"
-
 namespace {
 
 thread_local int64_t every = 0, countdown = 0, failures = 0;
@@ -68,13 +66,14 @@ void operator delete(void* memory, size_t, std::align_val_t) noexcept { release(
 
 extern "C" {
 
-HETNN_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
-                                void* argument) noexcept {
+[[gnu::visibility("default")]] int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                                  void* (*start)(void*), void* argument) noexcept {
   if (hetnn::faults::no_threads) return EAGAIN;
   return next<decltype(pthread_create)>("pthread_create")(thread, attributes, start, argument);
 }
 
-HETNN_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int file, off_t offset) noexcept {
+[[gnu::visibility("default")]] void* mmap(void* at, size_t size, int protection, int flags, int file,
+                                          off_t offset) noexcept {
   if (hetnn::faults::no_mappings) {
     errno = ENOMEM;
     return MAP_FAILED;
@@ -82,7 +81,7 @@ HETNN_EXPORT void* mmap(void* at, size_t size, int protection, int flags, int fi
   return next<decltype(mmap)>("mmap")(at, size, protection, flags, file, offset);
 }
 
-HETNN_EXPORT ssize_t write(int file, const void* bytes, size_t size) {
+[[gnu::visibility("default")]] ssize_t write(int file, const void* bytes, size_t size) {
   if (hetnn::faults::short_writes) {
     size = std::min({size, size_t{100}, static_cast<size_t>(hetnn::faults::room_bytes)});
     if (size == 0) {

@@ -29,9 +29,9 @@ PROGRAMS = ROOT / "tests" / "installed"
 # comparisons, logic and operations on bits, 8 thousand a table of element types and what is asked of scales, 120
 # thousand elementwise functions of a product's tiles and depthwise tiles of two rows, 25 thousand products of bytes
 # by tiles, 17 thousand those of bf16, 41 thousand layers by their device's clock, values out of a program and the
-# report's further keys, 102 thousand norms over batches, gradients of pools and thresholds; an operator on texts or
-# paths is some 6000.
-MOST_BYTES = 5_676_000
+# report's further keys, 102 thousand norms over batches, gradients of pools and thresholds, 201 thousand what the
+# compiler's module uses of the floors that it no longer has itself; an operator on texts or paths is some 6000.
+MOST_BYTES = 5_877_000
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> str:

@@ -17,7 +17,7 @@ import pytest
 from serve.from_c import answer_where_there_is_no_python, save_services
 
 ROOT = Path(__file__).resolve().parents[3]
-MOST_BYTES = 10_800_000
+MOST_BYTES = 8_000_000
 
 
 @pytest.fixture(scope="module")

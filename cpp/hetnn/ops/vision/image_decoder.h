@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "hetnn/base/export.h"
-
 namespace hetnn::ops {
 
 /// Pixels row by row, the channels of each together: [height, width, channels].
@@ -23,6 +21,6 @@ struct Image {
 using ImageDecoder = std::function<Image(std::span<const std::byte> file, std::string_view format)>;
 
 /// From now on this one is asked.
-HETNN_EXPORT void set_image_decoder(ImageDecoder decoder);
+void set_image_decoder(ImageDecoder decoder);
 
 }  // namespace hetnn::ops

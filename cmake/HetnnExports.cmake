@@ -1,0 +1,23 @@
+# cmake -DNM=<nm> -DOBJECTS=<file> -DMAP_IN=<file> -DMAP=<file> -P HetnnExports.cmake: writes the version script of
+# libhetnn_runtime. It exports those names of hetnn that the objects listed in OBJECTS, a path a line, use and none of
+# them defines.
+execute_process(COMMAND ${NM} -g -P @${OBJECTS} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "_Z[^ \n]*5hetnn[^ \n]* [A-Za-z]" symbols "${symbols}")
+list(REMOVE_DUPLICATES symbols)
+list(SORT symbols)
+set(used)
+foreach(symbol IN LISTS symbols)
+  string(REGEX MATCH "^([^ ]+) (.)$" symbol "${symbol}")
+  if(CMAKE_MATCH_2 STREQUAL "U")
+    list(APPEND used ${CMAKE_MATCH_1})
+  else()
+    set(defined_${CMAKE_MATCH_1} TRUE)
+  endif()
+endforeach()
+set(names)
+foreach(name IN LISTS used)
+  if(NOT defined_${name})
+    string(APPEND names "    ${name};\n")
+  endif()
+endforeach()
+configure_file(${MAP_IN} ${MAP} @ONLY)

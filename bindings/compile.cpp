@@ -3,12 +3,16 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "bindings/interrupt.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/free_memory.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/plan/partition/explain/explain.h"
@@ -27,6 +31,19 @@ std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, co
   ir::Graph copy = graph.clone();
   const LongCall call;
   return Made::make(std::move(copy), spec, settings, more...);
+}
+
+// Of a pass and the share of the whole that is done.
+using Progress = py::typing::Callable<void(std::string, double)>;
+
+std::unique_ptr<Compilation> compile(const ir::Graph& graph, const std::string& target, const std::string& options,
+                                     const std::string& signature, const std::optional<Progress>& progress) {
+  if (!progress) return make<Compilation>(graph, target, options, signature);
+  const ProgressScope scope([&](std::string_view step, double done) {
+    const py::gil_scoped_acquire gil;
+    (*progress)(step, done);
+  });
+  return make<Compilation>(graph, target, options, signature);
 }
 
 // An image that Python hands on without a copy.
@@ -177,8 +194,10 @@ void bind_compile(py::module_& m) {
         "Gives back to the system what the process has freed and the C library keeps.");
   m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");
   m.def("learn_tuning", &kernels::learn_fan_ins, py::arg("known"), "Takes over what another process measured.");
-  m.def("compile", &make<Compilation, std::string>, py::arg("graph"), py::arg("target"), py::arg("options"),
-        py::arg("signature") = "", "Compiles a graph; target, options and the caller's signature are JSON texts.");
+  m.def("compile", &compile, py::arg("graph"), py::arg("target"), py::arg("options"), py::arg("signature") = "",
+        py::arg("progress") = py::none(),
+        "Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each "
+        "pass, again while it lasts, and the share of the whole that is done.");
   m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),
         "Plans a graph without compiling it.");
   m.def(

@@ -21,6 +21,7 @@ from hetnn.json_text import dump_json, load_json
 from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
+from hetnn.progress import Step, Telling, importing
 from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
 from hetnn.trials import fastest
@@ -56,7 +57,9 @@ def compile(
         {"sequence": 576, "sr": 16000}.
     example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
         for. Other sizes run as well.
-    progress: called with the name of each step.
+    progress: called with the name of each step, each pass of the compiler among them, and again while it lasts; the
+        name has `left_s`, the seconds that importing or compiling is going to take, or None where that is not known.
+        What it raises ends the work.
     An ONNX model whose inputs share the name of a size is kept, to be compiled again for callers to whom they differ;
     so is one that has values for some of its inputs (initializers), for callers who give others.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
@@ -65,8 +68,8 @@ def compile(
     began = time.perf_counter()
     settings = read_options(options)
     threads = settings.get("threads")
-    step("import")
-    imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
+    with importing(step):
+        imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     _plan_for(example, imported.graph, settings)
     settings["schedule"] = _schedule_text(settings["schedule"])
     if settings["states"] and imported.signature:
@@ -74,15 +77,14 @@ def compile(
     described = _with_speeds(resolve_target(target), settings)
     measuring = all_measure(described)
     _measure(imported.graph, described, settings, measuring, step)
-    step("compile")
     with Tuning(settings["tune"], threads) as tuning:
         settings.update(tune=tuning.threads > 0, threads=tuning.threads)
         if measuring and settings["strategy"] == "cost":
             executable = fastest(
-                lambda strategy: _compiled(imported, described, {**settings, "strategy": strategy}, threads)
+                lambda strategy: _compiled(imported, described, {**settings, "strategy": strategy}, threads, step)
             )
         else:
-            executable = _compiled(imported, described, settings, threads)
+            executable = _compiled(imported, described, settings, threads, step)
     _core.return_free_memory()  # of reading the image
     executable._source = Source(lambda: imported_model(model, args, kwargs, dynamic_shapes, fix), target, options)
     executable.compile_s = time.perf_counter() - began
@@ -100,11 +102,18 @@ def compile(
 
 
 def _compiled(
-    imported: Imported, target: Mapping[str, Any], settings: Mapping[str, Any], threads: int | None
+    imported: Imported,
+    target: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    threads: int | None,
+    step: Callable[[str], None],
 ) -> Executable:
     signature = dump_json(imported.signature, "signature") if imported.signature else ""
-    compilation = _core.compile(imported.graph, dump_json(target, "target"), dump_json(settings, "options"), signature)
+    described, options = dump_json(target, "target"), dump_json(settings, "options")
+    telling = None if step is _silent else Telling(step)
+    compilation = _core.compile(imported.graph, described, options, signature, telling)
     passes = compilation.passes
+    step(Step("load"))
     for_more_shapes = compilation.has_variants
     image = compilation.image() if for_more_shapes else compilation.take_image()
     executable = Executable.from_image(image, threads, imported.classes)

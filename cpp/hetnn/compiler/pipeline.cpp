@@ -14,13 +14,14 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
 
 namespace hetnn::pipeline {
 
-#define HETNN_PASS(name, stage) void name(Draft&);
+#define HETNN_PASS(name, ...) void name(Draft&);
 #include "hetnn/compiler/all_passes.inc"
 #undef HETNN_PASS
 
@@ -173,12 +174,28 @@ const backends::Backend& Draft::backend(const std::string& device) const {
 
 std::span<const Pass> passes() {
   static constexpr Pass kPasses[] = {
-#define HETNN_PASS(name, stage) {#name, name, ir::Stage::stage},
+#define HETNN_PASS(name, stage, ...) {#name, name, ir::Stage::stage, {__VA_ARGS__}},
 #include "hetnn/compiler/all_passes.inc"
 #undef HETNN_PASS
   };
   return kPasses;
 }
+
+namespace {
+
+// From 0 to 1, what of the time of all passes those before pass `k` take.
+double share_before(size_t k, bool with_accelerators) {
+  double before = 0, all = 0;
+  for (size_t i = 0; i < passes().size(); ++i) {
+    const PassShare& share = passes()[i].share;
+    const double own = with_accelerators ? share.with_accelerators : share.alone;
+    all += own;
+    if (i < k) before += own;
+  }
+  return before / all;
+}
+
+}  // namespace
 
 void run_passes(Draft& draft, ir::Stage last) {
   const std::string folder = draft.options.dump.value_or(environment("HETNN_DUMP"));
@@ -186,6 +203,9 @@ void run_passes(Draft& draft, ir::Stage last) {
   for (const Pass& pass : passes().subspan(draft.passes.size())) {
     if (pass.stage > last) break;
     check_interrupt();
+    const bool several = draft.target.devices.size() > 1;
+    const size_t k = draft.passes.size();
+    const ProgressStep step(pass.name, share_before(k, several), share_before(k + 1, several));
     const auto began = std::chrono::steady_clock::now();
     pass.run(draft);
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - began;

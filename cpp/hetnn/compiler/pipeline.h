@@ -60,10 +60,16 @@ struct Draft {
   std::vector<PassTime> passes;  // done so far
 };
 
+/// What of the time a pass takes, as all_passes.inc says.
+struct PassShare {
+  double alone = 0.2, with_accelerators = 0.2;
+};
+
 struct Pass {
   std::string_view name;
   void (*run)(Draft&);
   ir::Stage stage;
+  PassShare share;
 };
 
 /// all_passes.inc, in order.

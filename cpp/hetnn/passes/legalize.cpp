@@ -7,6 +7,7 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/interrupt.h"
 #include "hetnn/base/nearest_names.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonical/rules.h"
@@ -391,10 +392,13 @@ std::vector<report::RewriteRow> Legalizer::run(ir::Graph& graph) {
   const LegalizeOptions& options = state_->options;
   std::vector<report::RewriteRow> rewrites;
   const ir::Graph::Nodes nodes = graph.nodes();
+  const size_t count = graph.node_count();
+  size_t seen = 0;
   for (auto at = nodes.begin(); at != nodes.end();) {
     ir::Node* node = *at;
     ++at;
     check_interrupt();
+    announce_parts(seen++, count);
     if (node->is_constant() || is_empty(*node) || options.excluded_nodes.contains(node->name())) continue;
     if (state_->oracle.supports(*node)) continue;
     if (state_->largest_read.empty()) state_->largest_read = all_read(graph, options.inputs_within);

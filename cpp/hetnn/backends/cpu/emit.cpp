@@ -6,6 +6,8 @@
 
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/interrupt.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/ir/body_graph.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
@@ -32,7 +34,11 @@ class Emitter {
     for (const ir::Value* input : graph_.inputs()) fix(input);
     for (const ir::Value* output : graph_.outputs()) fix(output);
     layouts_ = choose_layouts(launches, fixed);
-    for (const Launch& launch : launches) emit(launch);
+    for (size_t k = 0; k < launches.size(); ++k) {
+      check_interrupt();
+      announce_parts(k, launches.size());
+      emit(launches[k]);
+    }
     return std::move(commands_);
   }
 

@@ -10,6 +10,7 @@
 #include "hetnn/backends/backend.h"
 #include "hetnn/backends/npu/layer_costs.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/npu/timing.h"
 
 namespace hetnn::backends::scheduling {
@@ -91,6 +92,7 @@ class Search {
     boundaries_.assign(count + 1, {});
     boundaries_[0].push_back({});
     for (size_t first = 0; first < count; ++first) {
+      announce_parts(first, count);
       keep_best(boundaries_[first]);
       for (size_t state = 0; state < boundaries_[first].size(); ++state) go_on(first, state, resident);
     }

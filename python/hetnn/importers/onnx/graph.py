@@ -52,6 +52,7 @@ from hetnn.importers.onnx.schema import (
     value_of,
     with_attributes,
 )
+from hetnn.progress import announce
 from hetnn.structure import Tree
 from hetnn.texts import packed
 
@@ -375,7 +376,9 @@ class _Importer:
             )
         self._depth += 1
         try:
-            for node in in_order(nodes, scope.values, scope.prefix):
+            for k, node in enumerate(in_order(nodes, scope.values, scope.prefix)):
+                if not scope.prefix:
+                    announce(k, len(nodes))
                 self._convert(node, scope)
         finally:
             self._depth -= 1

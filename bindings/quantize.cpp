@@ -12,6 +12,7 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/ir/with_outputs.h"
 #include "hetnn/passes/attention.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/compute_narrow.h"
@@ -84,14 +85,10 @@ py::array constant(const ir::Graph& graph, const std::string& name) {
   return array_of(value->producer()->tensor("value"));
 }
 
-std::shared_ptr<ir::Graph> with_outputs(const ir::Graph& graph, const std::vector<std::string>& names) {
-  auto out = std::make_shared<ir::Graph>(graph.clone());
-  ir::Rewriter rewriter(*out);
-  for (const std::string& name : names) {
-    ir::Value* value = out->find_value(name);
-    if (!value) throw InvalidModel(text("the graph has no value '", name, "'."));
-    rewriter.add_output(value, "observed " + name);
-  }
+py::list repeated_values(const ir::Graph& graph) {
+  py::list out;
+  for (const ir::RepeatedValue& value : ir::repeated_values(graph))
+    out.append(py::make_tuple(value.name, value.loop, value.keeps_shape));
   return out;
 }
 
@@ -150,8 +147,18 @@ void bind_quantize(py::module_& m) {
         "The canonical form of a graph, with dense convolutions in place of transposed ones, and where asked for with "
         "two products and a softmax in place of attention.");
   m.def("constant", &constant, py::arg("graph"), py::arg("name"), "The array of a constant, by its name.");
-  m.def("with_outputs", &with_outputs, py::arg("graph"), py::arg("names"),
-        "A copy of the graph that returns these values too, behind its own outputs.");
+  m.def(
+      "with_outputs",
+      [](const ir::Graph& graph, const std::vector<std::string>& names) {
+        return std::make_shared<ir::Graph>(ir::with_outputs(graph, names));
+      },
+      py::arg("graph"), py::arg("names"),
+      "A copy of the graph that returns these values too, behind its own outputs; one that a loop's body computes with "
+      "its rounds along a new first axis.");
+  m.def(
+      "repeated_values", &repeated_values, py::arg("graph"),
+      "What the bodies of loops compute, in order: name, the loop's name, and whether its sizes are the same in every "
+      "round.");
   m.def("compute_narrow", &compute_narrow, py::arg("graph"), py::arg("type"), py::arg("kept"),
         "A copy of the graph whose nodes on f32 compute in f16 or bf16, but those whose names are in `kept`.");
   m.def("insert_conversions", &insert_conversions, py::arg("graph"), py::arg("layers"), py::arg("values"),

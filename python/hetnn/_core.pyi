@@ -55,6 +55,7 @@ __all__: list[str] = [
     "quantize_roles",
     "read_options",
     "register_backend",
+    "repeated_values",
     "resampled",
     "return_free_memory",
     "rules",
@@ -457,9 +458,15 @@ def command_streams(path: str) -> list[typing.Any]:
     The command streams of a .hetnn file, as text.
     """
 
-def compile(graph: Graph, target: str, options: str, signature: str = "") -> Compilation:
+def compile(
+    graph: Graph,
+    target: str,
+    options: str,
+    signature: str = "",
+    progress: collections.abc.Callable[[str, float], None] | None = None,
+) -> Compilation:
     """
-    Compiles a graph; target, options and the caller's signature are JSON texts.
+    Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each pass, again while it lasts, and the share of the whole that is done.
     """
 
 def compile_options() -> list[typing.Any]:
@@ -611,6 +618,11 @@ def register_backend(kind: str, factory: typing.Any) -> None:
     Adds a kind of device, or replaces it: `factory(name, spec_json)` makes a hetnn.backends.Compiler.
     """
 
+def repeated_values(graph: Graph) -> list[typing.Any]:
+    """
+    What the bodies of loops compute, in order: name, the loop's name, and whether its sizes are the same in every round.
+    """
+
 def resampled(
     size: typing.SupportsInt | typing.SupportsIndex,
     goal: typing.SupportsInt | typing.SupportsIndex,
@@ -685,7 +697,7 @@ def window_count(
 
 def with_outputs(graph: Graph, names: collections.abc.Sequence[str]) -> Graph:
     """
-    A copy of the graph that returns these values too, behind its own outputs.
+    A copy of the graph that returns these values too, behind its own outputs; one that a loop's body computes with its rounds along a new first axis.
     """
 
 version: str = "0.1.0"

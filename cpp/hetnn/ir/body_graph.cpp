@@ -19,6 +19,31 @@ class Builder {
       : around_(around), loop_(loop), body_(ops::read_body(loop.call(), "body")), graph_(loop.name()) {}
 
   Graph run() {
+    fill();
+    for (size_t k = 0; k < body_.outputs.size(); ++k) {
+      rewriter_.add_output(values_.at(static_cast<size_t>(body_.outputs[k])), text("out", k));
+    }
+    rewriter_.erase_dead();
+    const std::set<std::string> used = used_symbols();
+    std::erase_if(graph_.symbols, [&](const Symbol& symbol) { return !used.contains(symbol.name); });
+    raise_hints(graph_);
+    return std::move(graph_);
+  }
+
+  std::vector<BodyValue> values() {
+    fill();
+    std::vector<BodyValue> out;
+    for (size_t k = 0; k < values_.size(); ++k) {
+      const Value& value = *values_[k];
+      if (value.producer() && !value.producer()->is_constant())
+        out.push_back({value.name(), static_cast<int64_t>(k), value.type()});
+    }
+    return out;
+  }
+
+ private:
+  // Inputs and calls, without outputs.
+  void fill() {
     const std::vector<Type> types = ops::body_inputs(loop_.call(), body_);
     std::set<std::string> given, named;
     for (size_t k = 0; k < types.size(); ++k) {
@@ -42,17 +67,8 @@ class Builder {
     for (const Node* node : graph_.nodes()) {
       for (const Value* output : node->outputs()) are_sizes(output->shape());
     }
-    for (size_t k = 0; k < body_.outputs.size(); ++k) {
-      rewriter_.add_output(values_.at(static_cast<size_t>(body_.outputs[k])), text("out", k));
-    }
-    rewriter_.erase_dead();
-    const std::set<std::string> used = used_symbols();
-    std::erase_if(graph_.symbols, [&](const Symbol& symbol) { return !used.contains(symbol.name); });
-    raise_hints(graph_);
-    return std::move(graph_);
   }
 
- private:
   // Sizes that the body finds, or takes with other values in each round, have no range that is known.
   void declare(const std::string& name) {
     const auto at = std::ranges::find(around_.symbols, name, &Symbol::name);
@@ -104,6 +120,8 @@ class Builder {
 }  // namespace
 
 Graph body_graph(const Graph& around, const Node& loop) { return Builder(around, loop).run(); }
+
+std::vector<BodyValue> body_values(const Graph& around, const Node& loop) { return Builder(around, loop).values(); }
 
 bool is_constant_of_body(const Node& loop, size_t index) {
   return index >= ops::kBeforeValues + ops::carried_values(loop.call()) && loop.constant_input(index);

@@ -1,6 +1,10 @@
 // The body of a loop as a graph of its own.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "hetnn/ir/graph.h"
 
 namespace hetnn::ir {
@@ -9,6 +13,14 @@ namespace hetnn::ir {
 /// same in every round: they are constants here. Behind them stand empty ones, an i8[n] for each symbol n of `around`
 /// that the body reads and no shape of its inputs gives. Outputs are what the body gives.
 Graph body_graph(const Graph& around, const Node& loop);
+
+/// What a call of such a body gives: its name in the body's graph, its number in the body's text, and its type there.
+struct BodyValue {
+  std::string name;
+  int64_t number;
+  Type type;
+};
+std::vector<BodyValue> body_values(const Graph& around, const Node& loop);
 
 /// Whether input `index` of such a node is a constant of its body's graph.
 bool is_constant_of_body(const Node& loop, size_t index);

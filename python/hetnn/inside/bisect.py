@@ -102,7 +102,8 @@ class _Parts:
         self._reference = reference
         self._bound = bound
         self._rows = {row["name"]: row for row in source.graph.nodes()}
-        self._writer = {value: name for name, row in self._rows.items() for value in row["outputs"]}
+        self._writer = {value: loop for value, loop, _ in source.repeated}
+        self._writer |= {value: name for name, row in self._rows.items() for value in row["outputs"]}
         self._types = source.graph.types()
         self._given: dict[str, Array] = dict(zip([name for name, _, _ in source.graph.inputs], arrays, strict=False))
         report = executable.report(format="dict")

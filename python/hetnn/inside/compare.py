@@ -116,10 +116,18 @@ def compare_with(
         )
     wanted = reference.values(names)
     _, got = values_of(executable, arrays, names)
-    places = {row["node"]: row for row in executable.report(format="dict")["graph"]}
+    places = _places(executable.report(format="dict"))
     rows = [_row(places.get(name, {}), name, wanted[name], got[name].array, bound, got[name].source) for name in names]
     skipped = len(reference.names) - len(names)
     return Comparison(Rows(rows, COLUMNS, "there is no value to compare"), reference.called, skipped)
+
+
+def _places(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The report's row of every node, those that loops repeat among them."""
+    within: dict[str, Mapping[str, Any]] = {}
+    for body in report["bodies"]:
+        within |= {row["node"]: {**row, "subgraph": None, "into": ""} for row in body["report"]["graph"]}
+    return within | {row["node"]: row for row in report["graph"]}
 
 
 def compare_values(

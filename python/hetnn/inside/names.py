@@ -11,9 +11,18 @@ from hetnn.errors import InvalidModel
 class Names:
     """Values by the names that people know: a value's or node's own, or a module's, whose last node's result it is."""
 
-    def __init__(self, nodes: Sequence[tuple[str, str, list[str]]]) -> None:
-        self._values = {value: value for _, _, outputs in nodes for value in outputs}
-        self.order = list(self._values)
+    def __init__(
+        self, nodes: Sequence[tuple[str, str, list[str]]], repeated: Sequence[tuple[str, str, bool]] = ()
+    ) -> None:
+        """`nodes` by name, module and outputs; `repeated` what loops compute in each round, by name, loop, and whether
+        it has the same shape in each. `order` are the values that every run has, those of a loop before its own.
+        """
+        within: dict[str, list[str]] = {}
+        for value, loop, keeps_shape in repeated:
+            if keeps_shape:
+                within.setdefault(loop, []).append(value)
+        self.order = [value for name, _, outputs in nodes for value in (*within.get(name, ()), *outputs)]
+        self._values = {value: value for value in self.order} | {value: value for value, _, _ in repeated}
         self._modules: dict[str, str] = {}
         for name, module, outputs in nodes:
             self._values.setdefault(name, outputs[0])

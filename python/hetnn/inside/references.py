@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hetnn.errors import InvalidModel
+from hetnn.inside.names import Names
 from hetnn.states import read_states
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def _executable(other: Executable, arrays: Sequence[Array]) -> Reference:
 def _meaning(graph: Any, arrays: Sequence[Array], called: str) -> Reference:
     from hetnn import _core
 
-    rows = graph.nodes()
-    order = [value for row in rows for value in row["outputs"]]
+    rows = [(row["name"], "", row["outputs"]) for row in graph.nodes()]
+    order = Names(rows, _core.repeated_values(graph)).order
     quants = {name: one["quant"] for name, one in graph.types().items() if one["quant"]}
 
     def values(names: Sequence[str]) -> dict[str, Array]:
@@ -89,20 +90,28 @@ def _meaning(graph: Any, arrays: Sequence[Array], called: str) -> Reference:
 
 
 def _torch(program: Any, arrays: Sequence[Array]) -> Reference:
-    """An exported program, node by node in eager torch; nodes of the imported graph bear the names of its nodes."""
+    """An exported program, node by node in eager torch; each value by its name in the graph that is imported from it.
+
+    What runs is the program as it was read, so that the names are its nodes' own where torch had to decompose some.
+    """
     import torch
 
+    from hetnn.importers import import_model
+
+    imported = import_model(program)
+    there = {value for row in imported.graph.nodes() for value in row["outputs"]}
     found: dict[str, Array] = {}
 
     class Recording(torch.fx.Interpreter):
         def run_node(self, n: torch.fx.Node) -> Any:
             result = super().run_node(n)
-            if n.op == "call_function" and isinstance(result, torch.Tensor) and not result.is_complex():
-                found[n.name] = _array(result)
+            name = imported.values.get(n.name)
+            if name is not None and name in there and isinstance(result, torch.Tensor) and not result.is_complex():
+                found.setdefault(name, _array(result))  # what only names a value again comes behind it
             return result
 
     with torch.no_grad():
-        Recording(program.graph_module).run(*_arguments(program, arrays))
+        Recording(imported.program.graph_module).run(*_arguments(imported.program, arrays))
     return Reference("eager torch", list(found), lambda names: {name: found[name] for name in names})
 
 

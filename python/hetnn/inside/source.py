@@ -33,9 +33,14 @@ class Source:
         return self.imported().graph
 
     @cached_property
+    def repeated(self) -> list[tuple[str, str, bool]]:
+        """What its loops compute in each round: name, loop, and whether it has the same shape in each."""
+        return _core.repeated_values(self.graph)
+
+    @cached_property
     def names(self) -> Names:
         """By which its values can be asked for."""
-        return Names([_named(row) for row in self.graph.nodes()])
+        return Names([_named(row) for row in self.graph.nodes()], self.repeated)
 
     def plan(self) -> Plan:
         """The plan of the model as it was compiled."""

@@ -78,7 +78,7 @@ def values_of(
 
     Each run begins with `states`, by themselves the first values; what the executable holds stays as it is.
     InvalidModel for a name that is none; Unsupported for a value that a loaded file has no buffer for, and for one
-    within what a loop repeats.
+    that a loop within a loop repeats.
     """
     known = names_of(executable)
     wanted: dict[str, str] = {}
@@ -123,7 +123,7 @@ def _missing(executable: Executable, known: Names, name: str) -> Exception:
     for body in executable.report(format="dict")["bodies"]:
         if any(name in (row["node"], row.get("module")) for row in body["report"]["graph"]):
             return Unsupported(
-                f"'{name}' is within what '{body['node']}' repeats, and has a value in each round. Ask for "
+                f"'{name}' is within what '{body['node']}' repeats, and {_why_not(executable)}. Ask for "
                 f"'{body['node']}', or return the value from the loop."
             )
     rows = executable.report(format="dict")["graph"] if executable._source is None else []
@@ -137,6 +137,12 @@ def _missing(executable: Executable, known: Names, name: str) -> Exception:
         f"the file has no buffer for the value of '{name}': {into}. Compile the model in this process, which then also "
         "compiles it with that value as an output."
     )
+
+
+def _why_not(executable: Executable) -> str:
+    if executable._source is None:
+        return "a file has no buffer for all its rounds; the process that compiled the model has them"
+    return "that stands in a loop itself, or came there when the model was compiled"
 
 
 def _own(

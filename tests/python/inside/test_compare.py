@@ -171,3 +171,26 @@ def test_files_that_are_no_part_are_refused(tmp_path: Path) -> None:
     for name in ("x.npz", "y.npz"):
         with pytest.raises(hetnn.InvalidModel, match=r"is no file of exe\.bisect"):
             read_part(tmp_path / name)
+
+
+class Pooled(torch.nn.Module):
+    """Twice the first of a sequence: each `select` becomes a slice and a reshape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(10, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        hidden = self.embed(ids) * mask[:, :, None]
+        return torch.tanh(self.head(hidden[:, 0])) + hidden[:, 1]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_node_that_became_several_is_compared_by_its_result(is_open: bool) -> None:
+    torch.manual_seed(0)
+    net, x = Pooled().eval(), (torch.randint(0, 10, (2, 7)), torch.ones(2, 7))
+    n = torch.export.Dim("n", min=2, max=64)
+    exe = hetnn.compile(net, args=x, dynamic_shapes=({1: n}, {1: n}) if is_open else None)
+    found = exe.compare(net, x)
+    assert found.first is None, str(found)
+    assert [row["op"] for row in found.rows if "select" in row["node"]] == ["reshape", "reshape"]

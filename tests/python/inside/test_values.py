@@ -138,19 +138,92 @@ def test_values_of_a_model_with_states_are_those_of_this_run() -> None:
     np.testing.assert_equal(exe.state_dict(), kept)
 
 
-def test_a_value_within_a_loop_is_told_to_be_one() -> None:
-    class Loop(torch.nn.Module):
+class Loop(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def more(k: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+            return k < 3
+
+        def body(k: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return k + 1, torch.sigmoid(x) * 2
+
+        return torch.while_loop(more, body, (torch.tensor(0), x))[1]
+
+
+class Branches(torch.nn.Module):
+    """Layers are heavy, so that the branch that is not taken is not computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        def positive(x: torch.Tensor) -> torch.Tensor:
+            return self.left(x).sigmoid() * 2
+
+        def negative(x: torch.Tensor) -> torch.Tensor:
+            return self.right(x).tanh() - 1
+
+        return torch.cond(x.sum() > 0, positive, negative, (x,)) + 1
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_value_within_a_loop_has_all_its_rounds(is_open: bool) -> None:
+    x = torch.linspace(-1, 1, 6).reshape(2, 3)
+    sizes = ({0: torch.export.Dim("n", min=1, max=9)},) if is_open else None
+    exe = hetnn.compile(Loop(), args=(x,), dynamic_shapes=sizes)
+    expected, now = [], x
+    for _ in range(3):
+        expected.append(now.sigmoid())
+        now = expected[-1] * 2
+    y, values = exe.run([x], also=["while_loop.sigmoid", "while_loop.mul"])
+    torch.testing.assert_close(values["while_loop.sigmoid"], torch.stack(expected))
+    torch.testing.assert_close(values["while_loop.mul"], torch.stack(expected) * 2)
+    torch.testing.assert_close(y, now)
+
+
+def test_values_of_several_loops_may_be_asked_for_in_any_order() -> None:
+    class Two(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loop = Loop()
+
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            def more(k: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-                return k < 3
+            return self.loop(self.loop(x))
 
-            def body(k: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-                return k + 1, torch.sigmoid(x) * 2
+    x = torch.linspace(-1, 1, 6).reshape(2, 3)
+    exe = hetnn.compile(Two(), args=(x,))
+    names = [name for name, _, _ in exe._source.repeated if name.split(".")[-1] in ("sigmoid", "mul")]  # type: ignore[union-attr]
+    assert len(names) == 4
+    asked = [names[0], names[2], names[1], names[3], names[0]]
+    y, values = exe.run([x], also=asked)
+    torch.testing.assert_close(values[names[2]][0], values[names[1]][2].sigmoid())
+    torch.testing.assert_close(values[names[3]][2], y)
 
-            return torch.while_loop(more, body, (torch.tensor(0), x))[1]
 
-    exe = hetnn.compile(Loop(), args=(torch.zeros(2, 3),))
-    with pytest.raises(
-        hetnn.Unsupported, match=r"'while_loop\.sigmoid' is within what '.*' repeats, and has a value in each round"
-    ):
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_value_of_a_branch_is_there_where_it_is_taken(sign: int) -> None:
+    x, net = torch.full((2, 3), 0.5 * sign), Branches().eval()
+    exe = hetnn.compile(net, args=(x,))
+    names = {name.rsplit(".", 1)[1]: name for name, _, _ in exe._source.repeated}  # type: ignore[union-attr]
+    y, values = exe.run([x], also=[names["sigmoid"], names["tanh"]])
+    expected = {"sigmoid": net.left(x).sigmoid(), "tanh": net.right(x).tanh()}
+    taken, other = ("sigmoid", "tanh") if sign > 0 else ("tanh", "sigmoid")
+    torch.testing.assert_close(values[names[taken]], expected[taken][None])
+    assert values[names[other]].shape == (0, 2, 3)
+    torch.testing.assert_close(y, net(x))
+
+
+@pytest.mark.parametrize("net", [Loop(), Branches().eval()])
+def test_a_comparison_looks_into_bodies(net: torch.nn.Module) -> None:
+    x = torch.linspace(-1, 2, 6).reshape(2, 3)
+    exe = hetnn.compile(net, args=(x,))
+    found = exe.compare(None, (x,))
+    assert found.first is None
+    assert any(row["op"] == "sigmoid" for row in found.rows), str(found)
+
+
+def test_a_loaded_file_has_no_values_of_bodies(tmp_path: Path) -> None:
+    hetnn.compile(Loop(), args=(torch.zeros(2, 3),)).save(tmp_path / "loop.hetnn")
+    exe = hetnn.load(tmp_path / "loop.hetnn")
+    with pytest.raises(hetnn.Unsupported, match=r"'while_loop\.sigmoid' is within what '.*' repeats, and a file"):
         exe.run([torch.zeros(2, 3)], also=["while_loop.sigmoid"])

@@ -25,7 +25,15 @@ from hetnn.importers.lowering.sizes import MOST, Size, likely_size
 from hetnn.importers.torch.decompositions import beyond_rules, decomposed, decompositions, knows
 from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined
-from hetnn.importers.torch.reading import expanded, in_place, is_readable, place_of, sharing
+from hetnn.importers.torch.reading import (
+    expanded,
+    in_place,
+    is_readable,
+    place_of,
+    refuse_shared_states,
+    refuse_training,
+    sharing,
+)
 from hetnn.importers.torch.rules import DTYPES, Call
 from hetnn.importers.torch.rules.call import PARTS, TORCH, cast_attributes, found_symbols
 from hetnn.importers.torch.rules.complexes import complex_call, is_complex
@@ -33,6 +41,7 @@ from hetnn.importers.torch.rules.conditions import CONDITIONS, values_must_hold
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
 from hetnn.importers.torch.updates import Optimizer, Updates
+from hetnn.progress import announce
 from hetnn.structure import Tree
 
 # Check what the types of a graph's values say, or what the operators before check themselves.
@@ -44,32 +53,6 @@ _VANISH = {
 
 def _is_number_of_sizes(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.SymFloat)
-
-
-def _refuse_training(program: ExportedProgram) -> None:
-    """InvalidModel for a layer of dropout or batch norm that behaves as in training, which somebody forgot to end.
-
-    What a model asks for by itself, dropout by a function and statistics of given tensors, is computed.
-    """
-    buffers = program.graph_signature.inputs_to_buffers
-    for node in program.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        names = [argument.name for argument in schema.arguments] if schema else []
-        values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
-        if True not in (values.get("train"), values.get("training")):
-            continue
-        statistics = values.get("running_mean")
-        drops = values.get("p") != 0 and _is_layer_of_dropout(node)
-        if drops or getattr(statistics, "name", None) in buffers:
-            raise InvalidModel(
-                f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
-                "exported in that mode; call model.eval() before torch.export.export."
-            )
-
-
-def _is_layer_of_dropout(node: torch.fx.Node) -> bool:
-    stack = list(node.meta.get("nn_module_stack", {}).values())
-    return bool(stack) and str(stack[-1][1]).startswith("torch.nn.modules.dropout.")
 
 
 def import_exported_program(
@@ -87,10 +70,11 @@ def import_exported_program(
         importer.convert()
         return importer.finish(optimizer)
     whole = inlined(program)
-    _refuse_training(whole)
+    refuse_training(whole)
     importer = _Importer(whole, signature)
     if is_readable(whole, knows) and importer.reads_all():
         return importer.finish()
+    refuse_shared_states(whole)
     apart: set[str] = set()
     while True:
         rest, held = decomposed(program, apart)
@@ -120,6 +104,7 @@ class _Importer:
         self._reals: dict[Any, Any] = {}  # values of the symbols of reals
         self._at: torch.fx.Node | None = None  # that is converted now
         self._values: dict[torch.fx.Node, Any] = {}
+        self._names: dict[str, str] = {}  # of the values, by nodes of the program
         self._problems: dict[str, list[str]] = {}
         self._names_of_symbols: set[str] = set()
         self._bodies: dict[Any, torch.fx.GraphModule | None] = {}  # of decomposed calls
@@ -142,9 +127,13 @@ class _Importer:
         for node in self._given_sizes:
             self._name_size(node)
         self._require_sizes()
-        for node in self._program.graph.nodes:
+        for k, node in enumerate(self._program.graph.nodes):
             if node.op == "call_function":
+                announce(k, len(self._program.graph.nodes))
                 self._convert(node)
+                made: Any = self._values.get(node)
+                if hasattr(made, "dtype"):
+                    self._names[node.name] = made.name  # of what it is now; what is written into it gives another
 
     def reads_all(self) -> bool:
         """Converts a program as it is, and says whether nothing in it is unknown."""
@@ -164,7 +153,8 @@ class _Importer:
         signature = {**self._signature.inputs(self._inputs), "outputs": self._signature.outputs(outputs)}
         if self._written:
             signature["written"] = self._written
-        return Imported(self.builder.finish(), signature, self._signature.classes)
+        graph = self.builder.finish()
+        return Imported(graph, signature, self._signature.classes, program=self._program, values=self._names)
 
     # Symbols and inputs
 

@@ -14,6 +14,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten
 
+from hetnn.errors import InvalidModel
+
 _TORCH = str(Path(torch.__file__).parent)
 
 # Composites of torch whose result shares no memory with an input, though nothing in their schema says so.
@@ -150,3 +152,70 @@ def place_of(node: Node) -> tuple[str, str, int]:
             line = int(parts[2].split("line ")[1].split(",")[0])
             break
     return scope, file, line
+
+
+def refuse_training(program: torch.export.ExportedProgram) -> None:
+    """InvalidModel for a layer of dropout or batch norm that behaves as in training, which somebody forgot to end.
+
+    What a model asks for by itself, dropout by a function and statistics of given tensors, is computed.
+    """
+    buffers = program.graph_signature.inputs_to_buffers
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        names = [argument.name for argument in schema.arguments] if schema else []
+        values = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+        if True not in (values.get("train"), values.get("training")):
+            continue
+        statistics = values.get("running_mean")
+        drops = values.get("p") != 0 and _is_layer_of_dropout(node)
+        if drops or getattr(statistics, "name", None) in buffers:
+            raise InvalidModel(
+                f"{str(node.target).split('.')[1]} '{node.name}' works as in training, so the model was "
+                "exported in that mode; call model.eval() before torch.export.export."
+            )
+
+
+def _is_layer_of_dropout(node: Node) -> bool:
+    stack = list(node.meta.get("nn_module_stack", {}).values())
+    return bool(stack) and str(stack[-1][1]).startswith("torch.nn.modules.dropout.")
+
+
+def refuse_shared_states(program: torch.export.ExportedProgram) -> None:
+    """InvalidModel for a buffer that is written and shares memory with another: each is a state of its own here."""
+    tensors = {**program.state_dict, **program.constants}
+    given = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.target in tensors}
+    for node in program.graph.nodes:
+        if node.op != "call_function" or not _is_mutable(node) or not node.args:
+            continue
+        root = node
+        while root.op == "call_function" and root.args and isinstance(root.args[0], Node):
+            root = root.args[0]  # what it views, or was written before
+        written = given.get(root.name)
+        others = (name for name in tensors if name != written and _meet(tensors[name], tensors.get(written)))
+        if written is not None and (other := next(others, None)):
+            raise InvalidModel(
+                f"the buffers '{written}' and '{other}' lie in the same memory, and the model writes '{written}' "
+                f"({place_text(node)}); each buffer must have memory of its own, as what is written into one is not "
+                f"seen in the other. Register one of them as a copy (`.clone()`), or write both in forward."
+            )
+
+
+def _meet(a: Any, b: Any) -> bool:
+    """Whether two tensors have bytes in common."""
+    plain = all(isinstance(one, torch.Tensor) and one.layout is torch.strided and one.numel() for one in (a, b))
+    if not plain or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
+        return False
+    (a_begin, a_end), (b_begin, b_end) = _bytes_of(a), _bytes_of(b)
+    return a_begin < b_end and b_begin < a_end
+
+
+def _bytes_of(tensor: torch.Tensor) -> tuple[int, int]:
+    begin = int(tensor.storage_offset()) * tensor.element_size()
+    last = sum((int(size) - 1) * int(stride) for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return begin, begin + (last + 1) * tensor.element_size()
+
+
+def place_text(node: Node) -> str:
+    """A node's line in the model, else its module or name."""
+    scope, file, line = place_of(node)
+    return f"at {file}:{line}" if file else f"in module '{scope}'" if scope else f"'{node.name}'"

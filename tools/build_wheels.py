@@ -2,15 +2,19 @@
 
 python tools/build_wheels.py [PYTHON...] [--folder dist] [--build build/wheels]
 
-PYTHON are interpreters, each with pip, scikit-build-core and pybind11; without any, those of python3.10 to python3.14
-that are there. The core is compiled once; for another Python only the bindings are. Where this machine's glibc is
-newer, as outside of a manylinux_2_28 container, libraries are linked to the names that glibc 2.28 had, which the
-package `ziglang` knows, and hold libstdc++ themselves. auditwheel then looks that no newer symbol is asked for.
+PYTHON are interpreters; without any, those of 3.10 to 3.14 that are there, on the path and of pyenv. Each is given an
+environment of its own with what building needs. The core is compiled once; for another Python only the bindings are.
+Where this machine's glibc is newer, as outside of a manylinux_2_28 container, libraries are linked to the names that
+glibc 2.28 had, which the package `ziglang` knows, and to those that libstdc++ had then; what GCC's headers ask of a
+newer libstdc++ comes out of the static one, as in the compilers of those containers. auditwheel then looks that no
+newer symbol is asked for.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import json
 import os
 import platform
 import shutil
@@ -18,7 +22,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import auditwheel.policy
+
 ROOT = Path(__file__).resolve().parent.parent
+# As deep in the checkout as other builds, so that the compiler's cache has what they compiled.
+BUILD = ROOT / "build" / "manylinux"
 GLIBC = (2, 28)
 PLATFORM = "manylinux_2_28_x86_64"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -55,14 +63,58 @@ def of_compiler(question: str) -> str:
     return subprocess.run(["c++", question], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def old_glibc(build: Path) -> list[str]:
-    """What CMake is told so that libraries ask for no newer glibc than that."""
+def newest_versions() -> dict[str, tuple[int, ...]]:
+    """By the names of symbols' versions the newest that the platform allows, as auditwheel has them."""
+    policies = json.loads((Path(auditwheel.policy.__file__).parent / "manylinux-policy.json").read_text())
+    (policy,) = (one for one in policies if f"{one['name']}_x86_64" == PLATFORM)
+    found: dict[str, tuple[int, ...]] = {}
+    for name, versions in policy["symbol_versions"]["x86_64"].items():
+        found[name] = max(tuple(map(int, v.split("."))) for v in versions if v.replace(".", "").isdigit())
+    return found
+
+
+def old_libstdcxx(build: Path) -> Path:
+    """A library with nothing but the names that libstdc++ had on that platform."""
+    newest = newest_versions()
+    real = of_compiler("-print-file-name=libstdc++.so.6")
+    rows = subprocess.run(["readelf", "-W", "--dyn-syms", real], capture_output=True, text=True, check=True).stdout
+    by_version: dict[str, list[str]] = {}
+    source = ""
+    sections = {"FUNC": ".text", "OBJECT": ".data", "TLS": '.section .tbss,"awT",@nobits'}
+    kinds = {"FUNC": "function", "OBJECT": "object", "TLS": "tls_object"}
+    for row in rows.splitlines():
+        fields = row.split()
+        if len(fields) != 8 or fields[3] not in kinds or fields[6] == "UND" or "@@" not in fields[7]:
+            continue
+        symbol, version = fields[7].split("@@")
+        name, _, number = version.partition("_")
+        digits = number.split(".")
+        if not all(map(str.isdigit, digits)) or tuple(map(int, digits)) > newest.get(name, ()):
+            continue
+        by_version.setdefault(version, []).append(symbol)
+        size = int(fields[2], 0)
+        source += f"{sections[fields[3]]}\n.globl {symbol}\n.type {symbol}, @{kinds[fields[3]]}\n"
+        source += f".size {symbol}, {size}\n{symbol}: .zero {max(size, 1)}\n"
+    folder = build / "libstdcxx"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "names.s").write_text(source + '.section .note.GNU-stack,"",@progbits\n')
+    script = "".join(f"{v} {{ global: {'; '.join(names)}; }};\n" for v, names in sorted(by_version.items()))
+    (folder / "names.map").write_text(script)
+    out = folder / "libstdc++.so.6"
+    named = ["-Wl,-soname,libstdc++.so.6", f"-Wl,--version-script={folder / 'names.map'}"]
+    subprocess.run(["cc", "-shared", "-nostdlib", *named, folder / "names.s", "-o", out], check=True)
+    return out
+
+
+def old_libraries(build: Path) -> list[str]:
+    """What CMake is told so that libraries ask for nothing newer than the platform has."""
     shim = build / "glibc" / "shim.o"
     libraries = stubs(build)
     subprocess.run(["cc", "-fPIC", "-c", "-x", "c", "-", "-o", shim], input=SHIM, text=True, check=True)
     machine = of_compiler("-print-multiarch")
-    group = [of_compiler("-print-file-name=libstdc++.a"), "-lgcc", "-lgcc_s", *map(str, libraries), str(shim)]
-    flags = "-nodefaultlibs -Wl,--gc-sections -Wl,-u,__cxa_pure_virtual"
+    standard = [str(old_libstdcxx(build)), of_compiler("-print-file-name=libstdc++.a")]
+    group = [*standard, "-lgcc", "-lgcc_s", *map(str, libraries), str(shim)]
+    flags = "-nodefaultlibs -Wl,--gc-sections -Wl,--exclude-libs,libstdc++.a"
     return [
         f"-Ccmake.define.CMAKE_SHARED_LINKER_FLAGS={flags}",
         f"-Ccmake.define.CMAKE_MODULE_LINKER_FLAGS={flags}",
@@ -73,6 +125,37 @@ def old_glibc(build: Path) -> list[str]:
         # The system's shared one asks for the system's glibc.
         f"-Ccmake.define.SQLite3_LIBRARY={of_compiler('-print-file-name=libsqlite3.a')}",
     ]
+
+
+def version_of(python: str | Path) -> str:
+    """As 3.12; nothing where it does not run."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def pythons_here() -> list[str]:
+    """An interpreter of each version that is there: by its name on the path, else pyenv's."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found: dict[str, str] = {}
+    for version in VERSIONS:
+        candidates = [shutil.which(f"python{version}"), *map(str, pyenv.glob(f"{version}.*/bin/python"))]
+        for path in candidates:
+            if path and version_of(path) == version:
+                found.setdefault(version, path)
+    return list(found.values())
+
+
+def environment(python: str, build: Path) -> Path:
+    """The interpreter of an environment of that Python which has what building needs."""
+    folder = build / f"python{version_of(python)}"
+    inside = folder / "bin" / "python"
+    if not inside.exists():
+        subprocess.run([python, "-m", "venv", folder], check=True)
+    (line,) = (row for row in (ROOT / "pyproject.toml").read_text().splitlines() if row.startswith("requires = "))
+    needed = ast.literal_eval(line.removeprefix("requires = "))
+    subprocess.run([inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", *needed], check=True)
+    return inside
 
 
 def is_newer_here() -> bool:
@@ -86,14 +169,16 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "dist")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "wheels")
     args = parser.parse_args()
-    pythons = args.pythons or [name for v in VERSIONS if (name := shutil.which(f"python{v}"))]
+    pythons = args.pythons or pythons_here()
     newer = is_newer_here()
-    settings = old_glibc(args.build) if newer else []
+    settings = old_libraries(args.build) if newer else []
+    print(f"building for {', '.join(map(version_of, pythons))}", flush=True)
     for python in pythons:
+        inside = environment(python, args.build)
         made = args.build / "made"
         shutil.rmtree(made, ignore_errors=True)
-        wheel = [python, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(made), str(ROOT)]
-        subprocess.run([*wheel, f"-Cbuild-dir={args.build / 'cmake'}", *settings], check=True)
+        pip = [inside, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", made, ROOT]
+        subprocess.run([*pip, f"-Cbuild-dir={BUILD}", *settings], check=True)
         finish = [sys.executable, ROOT / "tools" / "finish_wheel.py", *made.glob("*.whl"), args.folder]
         linked = ["--with", "libstdcxx"] if newer else []
         subprocess.run([*finish, "--platform", PLATFORM, *linked], check=True)

@@ -291,6 +291,7 @@ bench-devices: $(STAMPS)/install
 	$(PY) benchmarks/devices/remote.py
 	$(PY) benchmarks/devices/networks.py
 	$(PY) benchmarks/devices/ethos.py --check
+	$(PY) benchmarks/devices/ethos.py --between
 # Linear layers whose weights stay in blocks of a few bits, or in 16 bits, beside ONNX Runtime and torch.
 bench-weights: $(STAMPS)/install
 	$(PY) benchmarks/blocks.py

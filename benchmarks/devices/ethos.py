@@ -2,7 +2,8 @@
 
 Cycles are Vela's predictions of both; a share is that of multiplications on the accelerator. `python
 benchmarks/devices/ethos.py [--accelerator u55-256] [--network NAME] [--check] [--json FILE]`. With --check, values of
-every network are compared with the CPU's and with TOSA's reference model (in build/apart).
+every network are compared with the CPU's and with TOSA's reference model (in build/apart). With --between, small
+networks that have one operator between convolutions: how often each leaves the accelerator, and for how many elements.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ import hetnn
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
+from backends.between import STEPS, between  # noqa: E402
 from backends.integer_networks import NETWORKS  # noqa: E402
 from hetnn.backends.ethos_u import reports, vela  # noqa: E402
 from hetnn.exporters.tosa import export  # noqa: E402
+from hetnn.importers.tflite.model import read_model  # noqa: E402
 
 
 def shares(report: dict[str, Any]) -> tuple[float, float]:
@@ -75,15 +78,50 @@ def compare(name: str, variant: str, checked: bool) -> dict[str, Any]:
     return {**row, "values_apart": check(model, target, executable, accelerator.chains)} if checked else row
 
 
+def compare_between(name: str, variant: str) -> dict[str, Any]:
+    """Cycles on the accelerator, visits to the CPU between its parts, and elements that are made there."""
+    model = between(name)
+    own = vela.compile_network(model, vela.Accelerator.of("vela", {"variant": variant}), tflite=True)
+    (graph,) = read_model(own.data).subgraphs
+    on_cpu = [op for op in graph.operators if not op.name.startswith("CUSTOM")]
+    executable = hetnn.compile(model, f"cpu+ethos-{variant}", strategy="take-all")
+    report = executable.report("dict")
+    ours = [row for row in report["graph"] if row["device"] == "cpu"]
+    return {
+        "operator": name,
+        "vela_cycles": own.report["cycles"],
+        "vela_visits": len(on_cpu),
+        "vela_cpu_elements": sum(int(np.prod(graph.tensors[op.outputs[0]].shape)) for op in on_cpu),
+        "cycles": sum(each["cycles"] for each in reports(executable).values()),
+        "visits": sum(part["device"] == "cpu" for part in report["subgraphs"]),
+        "cpu_elements": sum(int(np.prod(row["shape"])) for row in ours),
+    }
+
+
+def print_between(variant: str) -> list[dict[str, Any]]:
+    rows = [compare_between(name, variant) for name in STEPS]
+    for row in rows:
+        whole = [row[f"{who}cycles"] + row[f"{who}cpu_elements"] for who in ("", "vela_")]
+        print(
+            f"{row['operator']:>17}: Vela {row['vela_cycles']:>9,} cycles, {row['vela_visits']} visits to the CPU for "
+            f"{row['vela_cpu_elements']:>7,} elements; hetnn {row['cycles']:>9,}, {row['visits']} for "
+            f"{row['cpu_elements']:>7,}; {row['cycles'] / row['vela_cycles']:.3f}, with a cycle an element on the CPU "
+            f"{whole[0] / whole[1]:.3f}",
+            flush=True,
+        )
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--accelerator", default="u55-256", choices=vela.accelerators())
     parser.add_argument("--network", action="append", choices=NETWORKS)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--between", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
-    rows = []
-    for name in args.network or NETWORKS:
+    rows = print_between(args.accelerator) if args.between else []
+    for name in () if args.between else args.network or NETWORKS:
         row = compare(name, args.accelerator, args.check)
         rows.append(row)
         apart = f", {row['values_apart']} values apart" if args.check else ""

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hetnn
+from backends.between import between
 from backends.integer_networks import NETWORKS, RELU, SAME, Net
 from hetnn import _core
 from hetnn.backends.ethos_u import codes, reports, vela
@@ -122,6 +123,17 @@ def test_values_are_those_of_tosas_reference_model(name: str) -> None:
         wanted = _core.interpret(graph, given)
         for got, want in zip(by_reference(export(graph), given, wanted), wanted, strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["ROUND", "SPACE_TO_DEPTH"])
+def test_what_vela_leaves_to_a_cpu_stays_on_the_accelerator(name: str) -> None:
+    data = between(name)
+    own = vela.compile_network(data, vela.Accelerator.of("vela", {"variant": "u55-256"}), tflite=True)
+    assert own.report["cpu_operators"] == 2
+    exe = hetnn.compile(data, TARGET, strategy="take-all")
+    assert [part["device"] for part in exe.report("dict")["subgraphs"]] == ["ethos-u55-256"]
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
 
 
 @pytest.mark.parametrize("name", sorted({*NETWORKS} - {"mobilenet_v2", "resnet_18"}))

@@ -181,6 +181,26 @@ def test_channels_that_become_pixels_are_not_moved(dtype: str, rows: int, column
         assert kinds.count("TRANSPOSE") == 1  # of the input
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (3, 1), (1, 2), (2, 9)])
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_pixels_that_become_channels_and_back_are_parts_side_by_side(dtype: str, rows: int, columns: int) -> None:
+    n = Layers(dtype, 9)
+    fine = 0.05 if dtype == "i8" else 0.05 / 256
+    many = rows * columns * 6
+    x = n.start([1, 6, 4 * rows, 5 * columns], fine, 0)
+    y = n.node("conv2d", [x, *n.filters([6, 6, 1, 1], fine)], fine, 0)
+    (y,) = n.builder.create("reshape", [y], {"shape": [1, 6, 4, rows, 5, columns]})
+    (y,) = n.builder.create("permute", [y], {"perm": [0, 3, 5, 1, 2, 4]})
+    (y,) = n.builder.create("reshape", [y], {"shape": [1, many, 4, 5]})
+    y = n.node("conv2d", [y, *n.filters([many, 1, 1, 1], fine)], fine, 0, groups=many)
+    (y,) = n.builder.create("reshape", [y], {"shape": [1, rows, columns, 6, 4, 5]})
+    (y,) = n.builder.create("permute", [y], {"perm": [0, 3, 4, 1, 5, 2]})
+    (y,) = n.builder.create("reshape", [y], {"shape": [1, 6, 4 * rows, 5 * columns]})
+    n.compare(n.node("conv2d", [y, *n.filters([6, 6, 1, 1], fine)], fine, 0))
+    kinds = [op.kind for op in Export(n.graph).block.ops]
+    assert kinds.count("TRANSPOSE") == 2  # of what enters and leaves
+
+
 def test_a_rest_behind_the_last_window_of_a_pool() -> None:
     n = Layers("i8", 5)
     x = n.start([1, 3, 12, 11], 0.04, -5)

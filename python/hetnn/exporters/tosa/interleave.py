@@ -1,7 +1,10 @@
-"""Channels of a convolution that become pixels, as a transposed convolution has them: as convolutions of each row.
+"""Pixels that become channels, and channels that become pixels, without a transposition.
 
-Filters in another order give [n, h, w, (j, c)], which is [n, h, (w, j), c] as it lies; rows that stand in turn are
-convolutions by themselves, side by side in [n, h, (i, w), (j, c)]. Nothing is moved.
+Two axes that change places, of which one is short, are so many parts side by side: a copy goes over elements once,
+where compilers turn four axes by several transpositions. Channels of a convolution that become pixels, as a transposed
+convolution has them, are convolutions of each row: filters in another order give [n, h, w, (j, c)], which is
+[n, h, (w, j), c] as it lies; rows that stand in turn are convolutions by themselves, side by side in
+[n, h, (i, w), (j, c)]. Nothing is moved.
 """
 
 from __future__ import annotations
@@ -27,6 +30,23 @@ def interleaved(writer: Writer, source: Tensor, movement: Movement) -> Tensor | 
     n, h, w, c = rows[0].shape
     y = rows[0] if len(rows) == 1 else writer.add("CONCAT", rows, source.dtype, [n, h, w * len(rows), c], Axis=2)
     return writer.add("RESHAPE", [y, writer.sizes(movement.shape)], source.dtype, movement.shape)
+
+
+_MOST_PARTS = 8
+
+
+def side_by_side(writer: Writer, source: Tensor, shape: list[int], order: list[int]) -> Tensor | None:
+    """The elements of a shape [a, b, c, d] as a, c, b, d; None of other orders, and where b and c are long."""
+    if order != [0, 2, 1, 3] or min(shape[1:3]) > _MOST_PARTS:
+        return None
+    a, b, c, d = shape
+    if b <= c:  # parts of rows, which become channels
+        rows = writer.shaped(source, [1, a, b * c, d])
+        parts = [writer.sliced(rows, [0, 0, k * c, 0], [1, a, c, d]) for k in range(b)]
+        return writer.add("CONCAT", parts, source.dtype, [1, a, c, b * d], Axis=3)
+    rows = writer.shaped(source, [1, a, b, c * d])
+    parts = [writer.sliced(rows, [0, 0, 0, k * d], [1, a, b, d]) for k in range(c)]
+    return writer.add("CONCAT", parts, source.dtype, [1, a, b * c, d], Axis=2)
 
 
 def _convolution(writer: Writer, source: Tensor) -> tuple[Op, Op] | None:

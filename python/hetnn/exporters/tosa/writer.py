@@ -12,7 +12,7 @@ import numpy as np
 from hetnn.errors import Unsupported
 from hetnn.exporters.names import fresh_name
 from hetnn.exporters.tosa.file import Array, Block, Op
-from hetnn.exporters.tosa.interleave import interleaved
+from hetnn.exporters.tosa.interleave import interleaved, side_by_side
 from hetnn.exporters.tosa.movement import Movement
 from hetnn.exporters.tosa.schema import number
 
@@ -157,19 +157,22 @@ class Writer:
         joined = interleaved(self, source, movement) if order else None
         if joined is not None:
             made = joined
+        elif (parted := side_by_side(self, source, cut, order)) is not None:
+            made = self.shaped(parted, shape)
         elif not order:
-            made = self._shaped(source, shape)
+            made = self.shaped(source, shape)
         elif whole is not None and all(size == 1 for size in source.shape[:-3]):
             made = self.add("TRANSPOSE", [source], source.dtype, shape, Perms=list(whole))
         else:
-            parts = self._shaped(source, cut)
+            parts = self.shaped(source, cut)
             sizes = [cut[k] for k in order]
-            made = self._shaped(self.add("TRANSPOSE", [parts], source.dtype, sizes, Perms=order), shape)
+            made = self.shaped(self.add("TRANSPOSE", [parts], source.dtype, sizes, Perms=order), shape)
         self._made[key] = made
         self._moved[made.name] = source, movement
         return made
 
-    def _shaped(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+    def shaped(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        """The same elements in another shape, whatever made them."""
         return x if list(x.shape) == list(shape) else self.add("RESHAPE", [x, self.sizes(shape)], x.dtype, shape)
 
     def in_order(self, x: Tensor, order: Sequence[int]) -> Tensor:
@@ -189,7 +192,7 @@ class Writer:
         if after is not None:
             return self.move(source, after)
         after = Movement.none(x.shape).reshaped(shape)
-        return self._shaped(x, shape) if after is None else self.move(x, after)
+        return self.shaped(x, shape) if after is None else self.move(x, after)
 
     def sliced(self, x: Tensor, starts: Sequence[int], shape: Sequence[int]) -> Tensor:
         """A part of a tensor."""

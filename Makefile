@@ -319,10 +319,11 @@ wheels: $(STAMPS)/requirements
 stubs: $(STAMPS)/install
 	$(PY) tools/generate_stubs.py
 # ONNX's backend tests and PyTorch's operator samples, then every overload of core ATen alone on every element type: how
-# many pass, and what fails and why. And every operator on every element type and device.
+# many pass, and what fails and why; and its gradients. And every operator on every element type and device.
 conformance: $(STAMPS)/install
 	-OMP_NUM_THREADS=1 $(PY) tools/conformance.py
 	$(PY) tools/core_aten.py
+	$(PY) tools/core_gradients.py
 	$(PY) tools/operator_types.py
 # Model files that packages ship, beside ONNX Runtime or LiteRT; what is downloaded stays in build/model_files.
 sweep-files: $(STAMPS)/install

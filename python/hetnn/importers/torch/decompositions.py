@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.torch.fast_paths import FAST_PATHS
+from hetnn.importers.torch.gradient_formulas import FORMULAS
 from hetnn.importers.torch.program import with_values_apart, without_dropout
 from hetnn.importers.torch.rules.call import TORCH
 from hetnn.importers.torch.rules.complexes import COMPLEX
@@ -21,7 +22,7 @@ from hetnn.importers.torch.rules.complexes import COMPLEX
 @cache
 def decompositions() -> dict[str, tuple[Any, Any]]:
     """All that torch can decompose: by name, the overload and its decomposition."""
-    table = {**decomposition_table, **torch.export.default_decompositions(), **FAST_PATHS}
+    table = {**decomposition_table, **torch.export.default_decompositions(), **FAST_PATHS, **FORMULAS}
     return {str(overload): (overload, function) for overload, function in table.items()}
 
 

@@ -66,7 +66,7 @@ def import_exported_program(
     """
     signature = Signature(program)
     if functional:
-        importer = _Importer(program, signature)
+        importer = _Importer(program, signature, inlines=True)
         importer.convert()
         return importer.finish(optimizer)
     whole = inlined(program)
@@ -94,9 +94,10 @@ def import_exported_program(
 
 
 class _Importer:
-    def __init__(self, program: ExportedProgram, signature: Signature) -> None:
+    def __init__(self, program: ExportedProgram, signature: Signature, inlines: bool = False) -> None:
         self._program = program
         self._signature = signature
+        self._inlines = inlines  # puts decompositions where a rule refuses; else the caller decomposes the program
         self._inputs: list[Tree] = []
         self.builder: Any = _core.GraphBuilder("main")
         self.symbols = Symbols(self._computed_size)
@@ -371,7 +372,8 @@ class _Importer:
         of_sizes = (torch.SymInt, torch.SymBool, torch.SymFloat, int, float)
         counts = isinstance(node.meta.get("val"), of_sizes) and not TORCH.knows(target)
         if not (picks or counts or target in _VANISH or knows(target)):
-            self._inline(node, target)
+            if not self._inline(node, beyond_rules()):
+                self._note(node, target)
             return
         if any(value in self._missing for value in node.all_input_nodes):
             self._missing.add(node)
@@ -405,6 +407,10 @@ class _Importer:
             self.refused.add(target)
             self._note(node, target, "a number that depends on sizes, which must be known when compiling")
         except (Unsupported, InvalidModel) as error:
+            if self._inlines and target in decompositions():
+                overload, function = decompositions()[target]
+                if self._inline(node, {**beyond_rules(), overload: function}):
+                    return
             self.refused.add(target)
             self._note(node, target, str(error).split("\n")[0])
 
@@ -423,12 +429,12 @@ class _Importer:
             "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
         )
 
-    def _inline(self, node: torch.fx.Node, target: str) -> None:
-        """Puts torch's decomposition of a node where the node stands."""
-        body = expanded(node, beyond_rules(), self._bodies)
+    def _inline(self, node: torch.fx.Node, table: dict[Any, Any]) -> bool:
+        """Puts the decomposition of a node where the node stands, and says whether there is one; what its body lacks
+        is noted."""
+        body = expanded(node, table, self._bodies)
         if body is None:
-            self._note(node, target)
-            return
+            return False
         inside = list(body.graph.nodes)
         self._missing.difference_update(inside)  # a body may stand in several places
         self._missing.update(
@@ -440,9 +446,10 @@ class _Importer:
         try:
             made = self.body(body, given)
         except Unsupported:
-            self._missing.add(node)  # what its body lacks is noted
-            return
+            self._missing.add(node)
+            return True
         self._values[node] = made if isinstance(node.meta["val"], (list, tuple)) else made[0]
+        return True
 
     def _call(self, node: torch.fx.Node, target: str) -> Call:
         """`target` is not the node's own where that writes in place."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten
 
 from hetnn.errors import InvalidModel
+from hetnn.importers.torch.gradient_formulas import DERIVED
 
 _TORCH = str(Path(torch.__file__).parent)
 
@@ -115,15 +117,25 @@ def _is_static(value: Any) -> bool:
 
 
 def _traced(node: Node, inputs: list[Node], values: list[Any], table: dict[Any, Any]) -> GraphModule | None:
+    derives = node.target in DERIVED
+    function: Any = DERIVED.get(node.target, node.target)
+
     def call(*tensors: Any) -> Any:
         found = dict(zip(inputs, tensors, strict=True))
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), found.__getitem__)
-        return node.target(*args, **kwargs)  # type: ignore[operator]
+        return function(*args, **kwargs)
 
-    try:
-        with torch.no_grad():
-            body = make_fx(call, decomposition_table=table)(*values)
-    except Exception:  # whatever torch finds wrong: it may decompose the whole program
+    traced = torch.func.functionalize(call) if derives else call
+    body: GraphModule | None = None
+    # A formula that makes tensors of numbers mixes them with those that have no values, unless none has any.
+    for mode in (nullcontext(), *(value.fake_mode for value in values[:1])):
+        try:
+            with mode, torch.no_grad():
+                body = make_fx(traced, decomposition_table=table)(*values)
+            break
+        except Exception:  # whatever torch finds wrong: it may decompose the whole program
+            continue
+    if body is None:
         return None
     calls = [inner for inner in body.graph.nodes if inner.op == "call_function"]
     return None if any(inner.target is node.target or _is_mutable(inner) for inner in calls) else body

@@ -21,7 +21,7 @@ def _full(call: Call) -> Any:
 
 @rule(
     *("zeros.default", "zeros_like.default", "new_zeros.default"),
-    *("empty.memory_format", "empty_like.default", "empty_strided.default"),
+    *("empty.memory_format", "empty_like.default", "empty_strided.default", "empty_permuted.default"),
 )
 def _zeros(call: Call) -> Any:
     """Zeros; also for memory whose content the model does not rely on, as the noise of rrelu in evaluation."""

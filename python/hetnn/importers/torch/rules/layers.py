@@ -181,10 +181,14 @@ def _group_norm(call: Call) -> Any:
 
 @rule("native_group_norm.default")
 def _native_group_norm(call: Call) -> Any:
-    if call.reads(1) or call.reads(2):
-        raise Unsupported("the statistics of a group norm are read")
-    inputs = [call["input"], call["weight"], call["bias"]]
-    return [call.create("group_norm", inputs, groups=call["group"], eps=float(call["eps"])), None, None]
+    x, groups, eps = call["input"], call["group"], float(call["eps"])
+    out = call.create("group_norm", [x, call["weight"], call["bias"]], groups=groups, eps=eps)
+    if not (call.reads(1) or call.reads(2)):
+        return [out, None, None]
+    count = sizes.product(x.shape[1:])
+    (elements,) = fixed([count], "the statistics of a group norm")
+    flat = call.reshape(x, [x.shape[0], groups, elements // groups])
+    return [out, *(call.reshape(value, [x.shape[0], groups]) for value in standardized(call, flat, [2], eps)[1:])]
 
 
 @rule("rms_norm.default")

@@ -30,6 +30,13 @@ class Observed:
         return results[:own], dict(zip(self.values, results[own:], strict=True))
 
 
+def _powers(a: Array, b: Array) -> tuple[float, float, float, float]:
+    """Sums of a^2, b^2, a b and (a - b)^2."""
+    with np.errstate(all="ignore"):
+        off = a - b
+        return float(a @ a), float(b @ b), float(a @ b), float(off @ off)
+
+
 class Noise:
     """Powers of a signal and of what differs from it, over samples, and the least cosine of a sample."""
 
@@ -39,16 +46,17 @@ class Noise:
 
     def add(self, want: Array, got: Array) -> None:
         """Takes in one sample, as far as it is finite."""
-        a, b = want.astype(np.float64).reshape(-1), got.astype(np.float64).reshape(-1)
-        finite = np.isfinite(a) & np.isfinite(b)
-        if not finite.all():
-            a, b = a[finite], b[finite]
-        signal = float(a @ a)
+        a, b = (x.reshape(-1) if x.dtype == np.float32 else x.reshape(-1).astype(np.float64) for x in (want, got))
+        powers = _powers(a, b)
+        if not np.isfinite(powers).all():  # of such numbers, or too large for the type
+            finite = np.isfinite(a) & np.isfinite(b)
+            powers = _powers(a[finite].astype(np.float64), b[finite].astype(np.float64))
+        signal, other, both, noise = powers
         self.signal += signal
-        self.noise += float(np.sum((a - b) ** 2))
-        lengths = np.sqrt(signal * float(b @ b))
+        self.noise += noise
+        lengths = np.sqrt(signal * other)
         if lengths > 0:
-            self.cosine = min(self.cosine, float(a @ b / lengths))
+            self.cosine = min(self.cosine, both / lengths)
         elif signal > 0:
             self.cosine = min(self.cosine, 0.0)
 

@@ -49,8 +49,10 @@ class Statistics:
         if self.reach == 0:
             self.bins[BINS // 2] += values.size
             return
-        places = ((flat + np.float32(self.reach)) * np.float32(BINS / 2 / self.reach)).astype(np.int32)
-        self.bins += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
+        places = ((flat + np.float32(self.reach)) * np.float32(BINS / 2 / self.reach)).astype(np.intp)
+        found = np.bincount(places, minlength=BINS + 1)
+        found[BINS - 1] += found[BINS]  # the end itself
+        self.bins += found[:BINS]
 
     def _extend(self, reach: float) -> None:
         if self.reach == 0:

@@ -135,13 +135,41 @@ def test_a_program_is_told_what_is_wrong(programs: Path, tmp_path: Path) -> None
         assert "none.hetnn" in done.stderr
 
 
-def test_pkg_config_finds_the_library(prefix: Path, network: Path, tmp_path: Path) -> None:
+def compiled(name: str, prefix: Path, folder: Path) -> Path:
+    """A C program of tests/installed, built with what pkg-config says."""
     (found,) = prefix.rglob("hetnn-runtime.pc")
     env = {**os.environ, "PKG_CONFIG_PATH": str(found.parent)}
     flags = run("pkg-config", "--cflags", "--libs", "hetnn-runtime", env=env).split()
-    program = tmp_path / "run"
-    run("cc", "-std=c99", PROGRAMS / "run.c", *flags, "-o", program)
+    run("cc", "-std=c99", "-Wall", "-Werror", PROGRAMS / f"{name}.c", *flags, "-o", folder / name)
+    return folder / name
+
+
+def test_pkg_config_finds_the_library(prefix: Path, network: Path, tmp_path: Path) -> None:
+    program = compiled("run", prefix, tmp_path)
     np.testing.assert_array_equal(printed(run(program, network, env={})), expected(network))
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adamw"])
+def test_a_c_program_trains(prefix: Path, tmp_path: Path, optimizer: str) -> None:
+    """Its losses fall and are Python's bit for bit, as are the weights that it reads, and those in its file."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2))
+    step = hetnn.compile_training(model, (torch.zeros(12, 8),), loss="mse", optimizer=optimizer, lr=1.0, threads=1)
+    step.save(tmp_path / "step.hetnn")
+    told = (tmp_path / "step.hetnn", "model.2.weight", "30", "0.02", tmp_path / "learnt.hetnn")
+    got = printed(run(compiled("train", prefix, tmp_path), *told, env={}))
+
+    x = ((7 * np.arange(96) % 23).astype(np.float32) / np.float32(23) - np.float32(0.5)).reshape(12, 8)
+    y = np.repeat(np.add.accumulate(x, axis=1)[:, -1:] / np.float32(8), 2, axis=1)
+    step.learning_rate = 0.02
+    losses = np.array([step(x, y) for _ in range(30)], np.float32)
+    np.testing.assert_array_equal(got[:30], losses)
+    assert got[29] < got[0] / 2
+    np.testing.assert_array_equal(got[30:].reshape(2, 16), step.parameters()["2.weight"])
+    learnt = hetnn.load(tmp_path / "learnt.hetnn", threads=1)
+    for name, value in step.state_dict().items():
+        np.testing.assert_array_equal(learnt.state(name), value, err_msg=name)
+    assert float(learnt(x, y)) == step(x, y)
 
 
 def test_the_library_exports_only_its_own_names(prefix: Path) -> None:

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "hetnn/base/affine_dim.h"
 #include "hetnn/base/error.h"
 #include "hetnn/npu/code.h"
 
@@ -45,22 +46,33 @@ class Slice {
   }
 
   void add_symbols() {
-    std::set<std::string> given, used;
+    std::set<std::string> told, used;
     for (const int32_t id : from_.inputs) {
-      for (const Dim& dim : buffer_of(id).shape) dim.collect_symbols(given);
+      for (const Dim& dim : buffer_of(id).shape) {
+        dim.collect_symbols(used);
+        // Of a half of a size, rounded, nobody knows the size again.
+        if (const auto found = solved(dim, dim.evaluate(hints()))) told.insert(found->first);
+      }
     }
     for (const int32_t id : from_.outputs) {
       for (const Dim& dim : buffer_of(id).shape) dim.collect_symbols(used);
     }
     for (const std::string& symbol : used) {
-      if (!given.contains(symbol)) {
-        throw Unsupported(text("subprogram '", from_.name, "': its outputs depend on the size '", symbol,
-                               "', which no input of it has. Run it where the model runs."));
+      if (!told.contains(symbol)) {
+        throw Unsupported(text("subprogram '", from_.name, "': it depends on the size '", symbol,
+                               "', which no input of it tells. Run it where the model runs, or compile the model for "
+                               "one size."));
       }
     }
     for (const Symbol& symbol : whole_.symbols) {
-      if (given.contains(symbol.name)) out_.symbols.push_back(symbol);
+      if (told.contains(symbol.name)) out_.symbols.push_back(symbol);
     }
+  }
+
+  Bindings hints() const {
+    Bindings out;
+    for (const Symbol& symbol : whole_.symbols) out[symbol.name] = symbol.hint;
+    return out;
   }
 
   int64_t move_weights(int64_t offset_bytes, int64_t bytes) {

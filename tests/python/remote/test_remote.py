@@ -372,6 +372,26 @@ def test_the_command_in_a_process_of_its_own(saved: Any, token_file: Path) -> No
     assert process.wait(10) == 0
 
 
+def test_a_size_that_no_input_tells_is_named(token_file: Path, tmp_path: Path) -> None:
+    """Behind a pool there is half of it, rounded; a server has to be told sizes by shapes."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Conv2d(3, 4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(self.layer(torch.sin(nn.functional.max_pool2d(x, 2))))
+
+    size = torch.export.Dim("size", min=8, max=64)
+    exported = torch.export.export(Net().eval(), (torch.randn(1, 3, 16, 16),), dynamic_shapes=({3: size},))
+    exe = hetnn.compile(exported, "cpu+relu-only", strategy="take-all")
+    exe.save(tmp_path / "open.hetnn")
+    assert "relu-only" in {row["device"] for row in exe.report("dict")["subgraphs"]}
+    with pytest.raises(hetnn.Unsupported, match="which no input of it tells"):
+        loaded(tmp_path / "open.hetnn", 1, token_file)
+
+
 def test_over_tls(saved: Any, token_file: Path, tmp_path: Path) -> None:
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"

@@ -308,7 +308,7 @@ bench-serve: $(STAMPS)/install
 wheel: $(STAMPS)/wheel
 $(STAMPS)/wheel: $(STAMPS)/install
 	rm -rf dist
-	$(PY) tools/finish_wheel.py build/wheelhouse/hetnn-*.whl dist
+	$(PY) tools/finish_wheel.py build/wheelhouse/hetnn-*.whl dist --built $(BUILD)
 	@touch $@
 # What is published: a wheel for each Python that is there, for glibc 2.28 and newer.
 wheels: $(STAMPS)/requirements

@@ -7,7 +7,7 @@ environment of its own with what building needs. The core is compiled once; for 
 Where this machine's glibc is newer, as outside of a manylinux_2_28 container, libraries are linked to the names that
 glibc 2.28 had, which the package `ziglang` knows, and to those that libstdc++ had then; what GCC's headers ask of a
 newer libstdc++ comes out of the static one, as in the compilers of those containers. auditwheel then looks that no
-newer symbol is asked for.
+newer symbol is asked for. Each wheel is installed in an environment that has nothing else, run there, and uninstalled.
 """
 
 from __future__ import annotations
@@ -32,6 +32,26 @@ PLATFORM = "manylinux_2_28_x86_64"
 VERSIONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 # gcc's headers ask a name of glibc 2.32 whether there is but one thread; that there are more is always safe to say.
 SHIM = '__attribute__((visibility("hidden"))) char __libc_single_threaded = 0;\n'
+
+# What a wheel must do where there is nothing but it and numpy.
+TRIAL = """
+import importlib.util, sys
+import numpy as np
+import hetnn
+
+assert importlib.util.find_spec("torch") is None
+graph = '''graph @g {stage = imported} (%x: f32[1,3,8,8], %w: f32[4,3,3,3]) -> (%z) {
+  %y = conv2d(%x, %w) {padding = [1,1]} : f32[1,4,8,8]
+  %z = relu(%y) : f32[1,4,8,8]
+}
+'''
+x, w = np.ones((1, 3, 8, 8), np.float32), np.ones((4, 3, 3, 3), np.float32)
+exe = hetnn.compile(graph, "cpu+relu-only")
+exe.save(sys.argv[1])
+for y in (exe(x, w), hetnn.load(sys.argv[1])(x, w)):
+    assert (y[0, 0, 1:-1, 1:-1] == 27).all(), y
+import hetnn._store
+"""
 
 
 def stubs(build: Path) -> list[Path]:
@@ -154,8 +174,26 @@ def environment(python: str, build: Path) -> Path:
         subprocess.run([python, "-m", "venv", folder], check=True)
     (line,) = (row for row in (ROOT / "pyproject.toml").read_text().splitlines() if row.startswith("requires = "))
     needed = ast.literal_eval(line.removeprefix("requires = "))
-    subprocess.run([inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", *needed], check=True)
+    install: list[str | Path] = [inside, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--upgrade"]
+    subprocess.run([*install, "pip", *needed], check=True)
     return inside
+
+
+def try_out(wheel: Path, python: str, build: Path) -> None:
+    """Ends with an error where the wheel does not install, run and leave without a rest in a bare environment."""
+    folder = build / f"bare{version_of(python)}"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    pip: list[str | Path] = [folder / "bin" / "python", "-m", "pip", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", wheel.resolve()], check=True)
+    subprocess.run([folder / "bin" / "python", "-I", "-c", TRIAL, folder / "net.hetnn"], check=True, cwd="/")
+    subprocess.run([folder / "bin" / "hetnn", "inspect", folder / "net.hetnn"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*pip, "uninstall", "-y", "hetnn"], check=True)
+    left = [*folder.glob("lib/python*/site-packages/hetnn*"), *folder.glob("bin/hetnn*")]
+    if left:
+        sys.exit(f"{wheel.name}: uninstalling leaves {', '.join(map(str, left))}")
+    shutil.rmtree(folder)
+    print(f"{wheel.name}: installed, run and uninstalled by Python {version_of(python)} alone", flush=True)
 
 
 def is_newer_here() -> bool:
@@ -177,11 +215,15 @@ def main() -> int:
         inside = environment(python, args.build)
         made = args.build / "made"
         shutil.rmtree(made, ignore_errors=True)
-        pip = [inside, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", made, ROOT]
-        subprocess.run([*pip, f"-Cbuild-dir={BUILD}", *settings], check=True)
-        finish = [sys.executable, ROOT / "tools" / "finish_wheel.py", *made.glob("*.whl"), args.folder]
+        settled = [f"-Cbuild-dir={BUILD}", *settings]
+        wheel_of = [inside, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", made]
+        subprocess.run([*wheel_of, *settled, ROOT], check=True)
+        (plain,) = made.glob("*.whl")
+        finish = [sys.executable, ROOT / "tools" / "finish_wheel.py", plain, args.folder, "--built", BUILD]
         linked = ["--with", "libstdcxx"] if newer else []
         subprocess.run([*finish, "--platform", PLATFORM, *linked], check=True)
+        (wheel,) = args.folder.glob(f"{'-'.join(plain.name.split('-')[:4])}-*.whl")
+        try_out(wheel, python, args.build)
     return 0
 
 

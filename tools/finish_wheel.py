@@ -1,10 +1,11 @@
 """Makes a built wheel one to publish: libraries inside, the licences of all that is linked, the static archive apart.
 
-python tools/finish_wheel.py WHEEL FOLDER [--platform manylinux_2_28_x86_64] [--with NAME...]
+python tools/finish_wheel.py WHEEL FOLDER --built BUILD [--platform manylinux_2_28_x86_64] [--with NAME...]
 
 auditwheel puts foreign libraries in and names the platform; `--platform` asks for one, and ends with an error where a
 symbol is newer. Licence texts are read from where the packages keep them on this machine; `--with` names more of them.
-The static archive, which only who links it needs, lies in FOLDER/apart afterwards.
+The static archive, which only who links it needs, lies in FOLDER/apart afterwards, and in its folder `debug` what names
+the functions of the wheel's libraries, of which those in BUILD still have it (`set debug-file-directory` of gdb).
 """
 
 from __future__ import annotations
@@ -53,6 +54,18 @@ def record_line(name: str, data: bytes) -> str:
     return f"{name},sha256={digest},{len(data)}\n"
 
 
+def keep_symbols(wheel: Path, built: Path, folder: Path) -> None:
+    """Of each library of the wheel a file under the number of its build, as debuggers look for it."""
+    with zipfile.ZipFile(wheel) as opened:
+        names = {Path(name).name for name in opened.namelist() if ".so" in Path(name).suffixes}
+    for library in sorted(path for path in built.rglob("*.so*") if path.name in names and not path.is_symlink()):
+        notes = subprocess.run(["readelf", "-n", library], check=True, capture_output=True, text=True).stdout
+        number = notes.partition("Build ID: ")[2].split()[0]
+        out = folder / ".build-id" / number[:2] / f"{number[2:]}.debug"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["objcopy", "--only-keep-debug", library, out], check=True)
+
+
 def finished(wheel: Path, folder: Path, more: list[str]) -> Path:
     """Writes the wheel anew into `folder`: without the archive, with licences, and a record of that."""
     texts = {name: licence(name) for name in (*ALWAYS, *more)} | {"pybind11": pybind11_licence()}
@@ -87,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--built", type=Path, required=True, metavar="BUILD", help="folder that it was built in")
     parser.add_argument("--platform", metavar="TAG", help="as auditwheel names them; the oldest that fits by default")
     parser.add_argument("--with", dest="more", nargs="*", default=[], choices=sorted(LICENCES), metavar="NAME")
     args = parser.parse_args()
@@ -95,6 +109,7 @@ def main() -> int:
         subprocess.run(["auditwheel", "repair", "-w", repaired, *platform, args.wheel], check=True)
         (wheel,) = Path(repaired).glob("*.whl")
         out = finished(wheel, args.folder, args.more)
+    keep_symbols(out, args.built, args.folder / "apart" / "debug")
     print(f"{out}: {out.stat().st_size:,} bytes")
     return 0
 

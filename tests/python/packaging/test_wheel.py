@@ -22,8 +22,9 @@ MOST_BYTES = 8_000_000
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    wheels = sorted((ROOT / "dist").glob("hetnn-*.whl"))
-    assert wheels, "dist/ holds no wheel; `make wheel` (or `make test`) makes it"
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    wheels = sorted((ROOT / "dist").glob(f"hetnn-*-{python}-{python}-*.whl"))
+    assert wheels, f"dist/ holds no wheel of {python}; `make wheel` (or `make test`) makes it"
     return wheels[-1]
 
 
@@ -66,6 +67,21 @@ def test_the_archive_that_few_link_lies_apart(wheel: Path) -> None:
     assert [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".a")] == []
     assert (wheel.parent / "apart" / "libhetnn_runtime.a").exists()
     assert wheel.stat().st_size < MOST_BYTES
+
+
+def test_symbols_lie_apart_where_debuggers_look_for_them(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        libraries = [name for name in opened.namelist() if name.startswith("hetnn/") and ".so" in Path(name).suffixes]
+        opened.extractall(tmp_path, libraries)
+    assert len(libraries) == 5
+    for name in libraries:
+        notes = subprocess.run(["readelf", "-SWn", tmp_path / name], check=True, capture_output=True, text=True).stdout
+        number = notes.partition("Build ID: ")[2].split()[0]
+        assert ".symtab" not in notes
+        apart = wheel.parent / "apart" / "debug" / ".build-id" / number[:2] / f"{number[2:]}.debug"
+        kept = subprocess.run(["readelf", "-SWn", apart], check=True, capture_output=True, text=True).stdout
+        assert ".symtab" in kept
+        assert f"Build ID: {number}" in kept
 
 
 def test_licences_of_all_that_is_linked_come_along(wheel: Path) -> None:

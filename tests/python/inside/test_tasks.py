@@ -1,7 +1,12 @@
-"""What somebody who is new here comes to find out, each with one call."""
+"""What somebody who is new here comes to find out, each with one call and within a time that one waits for."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +19,14 @@ from inside import nets
 
 X = torch.zeros(1, 3, 14, 14)
 TARGET = "cpu+relu-only"
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Of this process's time: others are at work beside a test."""
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < seconds
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +42,8 @@ def test_why_a_node_is_not_on_the_npu(where: str, executable: hetnn.Executable, 
         "loaded": lambda: hetnn.load(tmp_path / "net.hetnn"),
         "planned": lambda: hetnn.plan(nets.residual(), TARGET, args=(X,), rewrite="off"),
     }[where]()
-    said = str(asked.why("prelu"))
+    with within(seconds=1):
+        said = str(asked.why("prelu"))
     assert said.startswith("prelu 'prelu' is on cpu, subgraph ")
     assert "relu-only has no operator prelu (prelu_missing)" in said
     with pytest.raises(hetnn.InvalidModel, match="no_such"):
@@ -41,7 +55,9 @@ def test_which_layer_loses_accuracy_when_quantized() -> None:
     net = nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4)).eval()
     exported = torch.export.export(net, (torch.zeros(8, 16),))
     samples = [(torch.randn(8, 16),) for _ in range(4)]
-    report = hetnn.quantize(exported, samples, sensitivity=True).report
+    with within(seconds=10):
+        report = hetnn.quantize(exported, samples, sensitivity=True).report
+        assert report.worst_layer
     assert report.sensitivity_db[report.worst_layer] == min(report.sensitivity_db.values())
     with pytest.raises(hetnn.InvalidModel, match="sensitivity=True"):
         _ = hetnn.quantize(exported, samples).report.worst_layer
@@ -52,9 +68,32 @@ def test_where_time_goes() -> None:
     x = torch.zeros(1, 3, 48, 48)
     executable = hetnn.compile(net, args=(x,))
     executable(x)  # the first run finds the machine cold
-    rows = executable.profile(x)
-    assert max(rows, key=lambda row: row["us"])["node"] == "conv2d_1"
+    with within(seconds=1):
+        rows = executable.profile(x)
+    least_us: dict[str, float] = {}  # of some: others are at work beside a test
+    for row in (*rows, *(row for _ in range(4) for row in executable.profile(x))):
+        least_us[row["node"]] = min(row["us"], least_us.get(row["node"], row["us"]))
+    assert max(least_us, key=lambda node: least_us[node]) == "conv2d_1"
     assert str(rows).splitlines()[0].split()[:4] == ["node", "device", "kernel", "us"]
+
+
+def test_why_and_what_if_of_2000_nodes() -> None:
+    lines = ["graph @chain {stage = imported} (%x: f32[1,8,4,4]) -> (%v1999) {"]
+    for k in range(2000):
+        op = ("relu", "sigmoid", "tanh")[k % 3]
+        lines.append(f"  %v{k} = {op}({f'%v{k - 1}' if k else '%x'}) : f32[1,8,4,4]")
+    plan = hetnn.plan("\n".join([*lines, "}"]), TARGET, rewrite="off")
+    with within(seconds=3):
+        said = str(plan.why("v1000"))
+        gains = plan.what_if()
+    assert "relu-only has no operator sigmoid (sigmoid_missing)" in said
+    assert {"sigmoid", "tanh"} <= {row["support"] for row in gains}
+
+
+def test_importing_takes_less_than_30_ms() -> None:
+    code = "import time; began = time.process_time(); import hetnn; print(time.process_time() - began)"
+    least_s = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5))
+    assert least_s < 0.03
 
 
 def test_names_offered_are_those_to_use() -> None:

@@ -104,6 +104,26 @@ def test_modules_open_and_close_by_keyboard(deep: Path, open_page: Open) -> None
     assert all("open" not in label for label in labels(page))
 
 
+def test_residuals_do_not_drift(tmp_path: Path, open_page: Open) -> None:
+    """Sums of 12 blocks that bear no names of modules stand below one another."""
+
+    class Residual(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(12):
+                x = x + torch.tanh(torch.sigmoid(x))
+            return x
+
+    path = tmp_path / "residual.html"
+    hetnn.plan(Residual(), plans.TARGET, args=(torch.zeros(1, 4, 8, 8),)).page(path)
+    page = open_page(path)
+    sums = [box for box in page.query_selector_all("#drawing .box") if "add" in (box.get_attribute("aria-label") or "")]
+    places = [box.bounding_box() for box in sums]
+    assert len(places) == 12
+    lefts = [place["x"] for place in places if place]
+    assert max(lefts) - min(lefts) < 200
+    assert len({round(place["y"]) for place in places if place}) == 12
+
+
 def test_a_layer_of_2000_is_found_by_name_within_three_seconds(deep: Path, open_page: Open) -> None:
     """The least of three times: other processes are at work beside a test."""
     took = []

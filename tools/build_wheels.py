@@ -126,6 +126,17 @@ def old_libstdcxx(build: Path) -> Path:
     return out
 
 
+def old_sqlite(build: Path, group: list[str]) -> Path:
+    """One shared library of what the system has as a static one: its own shared one asks for the system's glibc."""
+    out = build / "sqlite" / "libsqlite3.so.0"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    (out.parent / "names.map").write_text("{ global: sqlite3_*; local: *; };\n")
+    whole = ["-Wl,--whole-archive", of_compiler("-print-file-name=libsqlite3.a"), "-Wl,--no-whole-archive"]
+    named = ["-Wl,-soname,libsqlite3.so.0,-Bsymbolic,-s", f"-Wl,--version-script={out.parent / 'names.map'}"]
+    subprocess.run(["cc", "-shared", "-nodefaultlibs", *named, *whole, *group, "-o", out], check=True)
+    return out
+
+
 def old_libraries(build: Path) -> list[str]:
     """What CMake is told so that libraries ask for nothing newer than the platform has."""
     shim = build / "glibc" / "shim.o"
@@ -142,8 +153,7 @@ def old_libraries(build: Path) -> list[str]:
         # CMake's trials are not linked; it learns the folders of libraries here instead.
         "-Ccmake.define.CMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY",
         f"-Ccmake.define.CMAKE_LIBRARY_ARCHITECTURE={machine}",
-        # The system's shared one asks for the system's glibc.
-        f"-Ccmake.define.SQLite3_LIBRARY={of_compiler('-print-file-name=libsqlite3.a')}",
+        f"-Ccmake.define.SQLite3_LIBRARY={old_sqlite(build, [*map(str, libraries), '-lgcc'])}",
     ]
 
 
@@ -221,8 +231,9 @@ def main() -> int:
         (plain,) = made.glob("*.whl")
         finish = [sys.executable, ROOT / "tools" / "finish_wheel.py", plain, args.folder, "--built", BUILD]
         linked = ["--with", "libstdcxx"] if newer else []
-        subprocess.run([*finish, "--platform", PLATFORM, *linked], check=True)
-        (wheel,) = args.folder.glob(f"{'-'.join(plain.name.split('-')[:4])}-*.whl")
+        of_our_own = os.environ | {"LD_LIBRARY_PATH": str((args.build / "sqlite").resolve())}
+        subprocess.run([*finish, "--platform", PLATFORM, *linked], check=True, env=of_our_own)
+        (wheel,) = args.folder.glob(f"{'-'.join(plain.name.split('-')[:4])}-*{PLATFORM}.whl")
         try_out(wheel, python, args.build)
     return 0
 

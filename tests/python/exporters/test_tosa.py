@@ -82,7 +82,7 @@ class Layers:
         (_, _, shape), *_ = graph.inputs
         feed = self.rng.integers(-self.most - 1, self.most + 1, shape).astype(f"int{self.dtype[1:]}")
         wanted, data = _core.interpret(graph, [feed]), export(graph)
-        for each in {data, export(graph, chains=True)}:
+        for each in {data, export(graph, chains=True), export(graph, layers=True)}:
             found = by_reference(each, [feed], [w.shape for w in wanted], [w.dtype.name for w in wanted])
             for got, want in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(got, want)
@@ -199,6 +199,24 @@ def test_pixels_that_become_channels_and_back_are_parts_side_by_side(dtype: str,
     n.compare(n.node("conv2d", [y, *n.filters([6, 6, 1, 1], fine)], fine, 0))
     kinds = [op.kind for op in Export(n.graph).block.ops]
     assert kinds.count("TRANSPOSE") == 2  # of what enters and leaves
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+@pytest.mark.parametrize(("filters", "together"), [(1, 6), (3, 2)])
+def test_few_filters_see_pixels_together_and_parts_are_copied_by_layers(
+    dtype: str, filters: int, together: int
+) -> None:
+    n = Layers(dtype, filters)
+    zero = -3 if dtype == "i8" else 0
+    x = n.start([2, 3, 6, 12], 0.04, zero)
+    a = n.node("conv2d", [x, *n.filters([6, 3, 3, 3], 0.04)], 0.09, zero, padding=[1, 1])
+    b = n.node("max_pool2d", [a], 0.09, zero, kernel=[1, 2], stride=[1, 1], padding=[0, 0, 0, 1])
+    (c,) = n.builder.create("concat", [a, b], {"axis": 1})
+    n.compare(n.node("conv2d", [c, *n.filters([filters, 12, 1, 1], 0.09)], 0.2, zero))
+    block = Export(n.graph, layers=True).block
+    layers = [op for op in block.ops if "CONV2D" in op.kind]
+    assert len(layers) == (3 if dtype == "i8" else 2)
+    assert block.tensors[layers[-1].inputs[0]][0] == [2, 6, 12 // together, 12 * together]
 
 
 def test_a_rest_behind_the_last_window_of_a_pool() -> None:

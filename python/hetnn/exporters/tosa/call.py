@@ -42,6 +42,10 @@ class Call:
         """Input k, where it is there."""
         return self.inputs[k] if k < len(self.inputs) else None
 
+    def shared(self, k: int) -> bool:
+        """Whether others read input k too."""
+        return self.writer.uses[self.row["inputs"][k]] > 1
+
     def scale(self, k: int = 0) -> float:
         """That of input k. Unsupported for an operand without one, or with several."""
         return float(self._of_tensor(self.quants[k])["scales"][0])

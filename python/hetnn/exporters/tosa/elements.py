@@ -9,6 +9,7 @@ import numpy as np
 
 from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
 from hetnn.exporters.tosa.file import packed
+from hetnn.exporters.tosa.pixels import by_channel
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import ONE, Factor, Tensor, factor_of, refuse, rescaled
 
@@ -136,5 +137,21 @@ def _mul(call: Call) -> Tensor:
 def _lookup(call: Call) -> Tensor:
     if call[0].dtype != "i8" or call.dtype != "i8":
         refuse("of other integers than i8")
-    table = call.writer.constant(np.asarray(call.attrs["table"]).reshape(-1), "i8")
+    values = np.asarray(call.attrs["table"]).reshape(-1)
+    if call.writer.layers and len(call.shape) == 4 and call.shared(0) and (found := _rescaling(call, values)):
+        zeros = call.zero(), 0, call.ends[1]
+        return call.first(by_channel(call.writer, call.last(), 1, zeros, *found))
+    table = call.writer.constant(values, "i8")
     return call.of_elements(lambda x, order: call.writer.add("TABLE", [x, table], "i8", x.shape), call[0])
+
+
+def _rescaling(call: Call, values: Any) -> tuple[Factor, str] | None:
+    """The factor and rounding with which the operand at the result's scale is a table's."""
+    if any(quant is None or len(quant["scales"]) != 1 for quant in (call.quants[0], call.result)):
+        return None
+    (scale, zero), x = call.ends, np.arange(-128, 128) - call.zero()
+    factor = factor_of(call.scale() / scale)
+    for rounding in ("single", "double"):
+        if np.array_equal(np.clip(rescaled(x, factor, rounding) + zero, -128, 127), values):
+            return factor, rounding
+    return None

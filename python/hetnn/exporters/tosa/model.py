@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,14 @@ _NODE = re.compile(r"(?P<head>\s*%(?P<name>[^\s=,]+) = \w+\([^)]*\))(?P<attrs> \
 class Export:
     """A graph on its way: what is written, and the nodes that cannot be."""
 
-    def __init__(self, graph: _core.Graph, chains: bool = False) -> None:
+    def __init__(self, graph: _core.Graph, chains: bool = False, layers: bool = False) -> None:
         self.graph = graph
         self.types = graph.types()
         self.refusals: list[Refusal] = []
         self.block = Block("main")
-        self.writer = Writer(self.block, {*self.types, *graph.output_names}, chains)
+        read = Counter(name for row in graph.nodes() for name in row["inputs"] if name is not None)
+        read.update(name for name, _, _ in graph.outputs)
+        self.writer = Writer(self.block, {*self.types, *graph.output_names}, chains, layers, read)
         self.values: dict[str, Tensor] = {}
         for name, dtype, shape in graph.inputs:
             self._input(name, dtype, shape)
@@ -135,14 +138,15 @@ def refusal(graph: _core.Graph) -> str | None:
     return "\n".join(map(str, unsupported(graph))) or None
 
 
-def export(graph: _core.Graph, chains: bool = False) -> bytes:
+def export(graph: _core.Graph, chains: bool = False, layers: bool = False) -> bytes:
     """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first.
 
-    Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results may
-    be a step off its meaning. With `chains` for a processor to which an operator on elements costs nothing behind one:
-    the same values. Unsupported with every node that has no form, and where tosa-tools is not installed.
+    Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results
+    may be a step off its meaning. With `chains` for a processor to which an operator on elements costs nothing
+    behind one, with `layers` for one that copies images faster by filters of single pixels: the same values.
+    Unsupported with every node that has no form, and where tosa-tools is not installed.
     """
-    return Export(graph, chains).data()
+    return Export(graph, chains, layers).data()
 
 
 def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:

@@ -15,11 +15,10 @@ import numpy as np
 
 from hetnn.exporters.tosa.call import Call, exports
 from hetnn.exporters.tosa.elements import exact_sum
+from hetnn.exporters.tosa.pixels import by_channel
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import FIRST, LAST, ONE, Factor, Tensor, factor_of, refuse, rescaled
 
-_PIXELS = {"Pad": [0] * 4, "Stride": [1, 1], "Dilation": [1, 1]}
-_SUMS = {"AccType": number("DType", "INT32"), "LocalBound": False}
 _NAN = {"NanMode": number("NanPropagationMode", "PROPAGATE")}
 _LOWEST, _HIGHEST = -128, 127
 
@@ -101,7 +100,10 @@ class _Prelu:
         for kind, channels, elsewhere in (("MINIMUM", ~above, 1), ("MAXIMUM", above, -1)):
             if channels.any():
                 weights, beyond = np.where(channels, self.slopes, self.zero), np.where(channels, 0, self._beyond())
-                line = self._by_channel(x, self.call.zero(), weights, self.zero, beyond * elsewhere, self.sloped)
+                zeros = self.call.zero(), self.zero, self.end
+                line = by_channel(
+                    self.call.writer, x, weights, zeros, self.sloped, self.call.rounding, beyond * elsewhere
+                )
                 y = self._taken(kind, y, line)
         return y
 
@@ -111,7 +113,8 @@ class _Prelu:
         zeros = [(here, zero) for here, zero in ((self.steps < 0, _LOWEST), (self.steps > 0, _HIGHEST)) if here.any()]
         for k, (here, zero) in enumerate(zeros):
             weights = np.where(here, self.slopes, self.zero)
-            side = self._by_channel(negative, _HIGHEST, weights, self.zero, 0, self.sloped, zero)
+            ends = _HIGHEST, self.zero, zero
+            side = by_channel(self.call.writer, negative, weights, ends, self.sloped, self.call.rounding)
             y = exact_sum(self.call, (y, _LOWEST), (side, zero), self.end if k + 1 == len(zeros) else _LOWEST)
         return y
 
@@ -123,7 +126,7 @@ class _Prelu:
         by = factor or self.line
         if self._stays(by, end):
             return x
-        return self._by_channel(x, self.call.zero(), np.ones_like(self.slopes), 0, 0, by, end)
+        return by_channel(self.call.writer, x, 1, (self.call.zero(), 0, end), by, self.call.rounding)
 
     def _scaled_by_slopes(self, x: Tensor) -> Tensor:
         return self._product(x, self.slopes, self.zero, self.sloped)
@@ -135,17 +138,6 @@ class _Prelu:
         steps = [w.rescale(part, [ONE], (at, 0), "i32", "single") for part, at in ((x, self.call.zero()), (by, zero))]
         y = w.add("MUL", [*steps, w.constant([0], "i8")], "i32", x.shape)
         return w.rescale(y, [factor], (0, self.end), "i8", self.call.rounding)
-
-    def _by_channel(
-        self, x: Tensor, at: int, factors: Any, zero: int, bias: Any, factor: Factor, end: int | None = None
-    ) -> Tensor:
-        """A line as a convolution of single pixels."""
-        w = self.call.writer
-        weight = w.constant(np.broadcast_to(factors, x.shape[3:]).reshape(1, 1, -1, 1), "i8")
-        biases = w.constant(np.broadcast_to(bias, x.shape[3:]), "i32")
-        given = [x, weight, biases, w.zero(at, "i8"), w.zero(zero, "i8")]
-        sums = w.add("DEPTHWISE_CONV2D", given, "i32", x.shape, **_PIXELS, **_SUMS)
-        return w.rescale(sums, [factor], (0, self.end if end is None else end), "i8", self.call.rounding)
 
     def _taken(self, kind: str, *lines: Tensor) -> Tensor:
         """One of two bytes; TOSA compares wider integers."""

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
+from hetnn.exporters.tosa.pixels import copied
 from hetnn.exporters.tosa.schema import number
-from hetnn.exporters.tosa.writer import Tensor, refuse
+from hetnn.exporters.tosa.writer import FIRST, Tensor, refuse
 
 
 @exports("upsample_nearest2d")
@@ -47,9 +48,19 @@ def _concat(call: Call) -> Tensor:
 
     def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
         shape = [call.shape[k] for k in np.argsort(order)]
-        return call.writer.add("CONCAT", operands, call.dtype, shape, Axis=order[axis])
+        parts = [_copied(call, k, x) for k, x in enumerate(operands)] if tuple(order) == FIRST else operands
+        return call.writer.add("CONCAT", parts, call.dtype, shape, Axis=order[axis])
 
     return call.of_elements(write, *(call[k] for k in range(len(call.inputs))))
+
+
+def _copied(call: Call, k: int, x: Tensor) -> Tensor:
+    """Operand k of a concatenation, an image, copied here where compilers would: others read it, or it is reshaped."""
+    made = call.writer.made_by(x.name)
+    lies_there = made is not None and made.kind != "RESHAPE" and not call.shared(k)
+    return (
+        x if lies_there or not call.writer.layers or x.dtype != "i8" or x.array is not None else copied(call.writer, x)
+    )
 
 
 @exports("pad")

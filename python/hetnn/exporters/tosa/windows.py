@@ -83,15 +83,48 @@ def _filters(call: Call) -> tuple[Tensor, Tensor, int]:
     return weight, call.writer.constant(values, wide), int(zeros.pop())
 
 
-def _sums(call: Call, kind: str, x: Tensor, weight: Tensor, shape: list[int], told: dict[str, Any]) -> Tensor:
-    """The convolution's sums, and what they are rescaled to."""
+def _sums(
+    call: Call, kind: str, x: Tensor, weight: Tensor, shape: list[int], told: dict[str, Any], times: int = 1
+) -> Tensor:
+    """The convolution's sums, and what they are rescaled to; of filters that follow each other so many times."""
     _, bias, zero = _filters(call)
     acc = bias.dtype
+    if times > 1:
+        assert bias.array is not None
+        bias = call.writer.constant(np.tile(bias.array, times), acc)
     given = [x, weight, bias, call.writer.zero(call.zero(), x.dtype), call.writer.zero(zero, weight.dtype)]
     kinds = {"AccType": number("DType", {"i32": "INT32", "i48": "INT48"}[acc]), "LocalBound": False}
     sums = call.writer.add(kind, given, acc, shape, **told, **kinds)
     divisor = int(call.attrs.get("q_divisor", 1))
-    return call.writer.rescale(sums, _factors(call, divisor), (0, call.ends[1]), call.dtype, call.rounding)
+    factors = _factors(call, divisor)
+    factors = factors * times if len(factors) > 1 else factors
+    return call.writer.rescale(sums, factors, (0, call.ends[1]), call.dtype, call.rounding)
+
+
+_FEW_FILTERS = 8  # that processors of the family compute at once
+
+
+def _pixels_together(call: Call, x: Tensor, told: dict[str, Any]) -> int:
+    """How many pixels of a row are taken as one with their filters side by side, so that few filters are not alone."""
+    _, _, *kernel = call[1].shape
+    if not call.writer.layers or kernel != [1, 1] or told["Stride"] != [1, 1] or any(told["Pad"]):
+        return 1
+    most = max(1, _FEW_FILTERS // call[1].shape[0])
+    return next(count for count in range(most, 0, -1) if x.shape[2] % count == 0)
+
+
+def _of_pixels_together(call: Call, x: Tensor, told: dict[str, Any], count: int) -> Tensor:
+    """A filter sees its own pixel: of the others it has zeros."""
+    assert call[1].array is not None
+    filters, channels = call[1].shape[:2]
+    values = np.full((count, filters, count, channels), _filters(call)[2])
+    for k in range(count):
+        values[k, :, k] = call[1].array[:, :, 0, 0]
+    weight = call.writer.constant(values.reshape(count * filters, 1, 1, count * channels), call[1].dtype)
+    n, h, w, _ = x.shape
+    rows = call.writer.shaped(x, [n, h, w // count, count * channels])
+    y = _sums(call, "CONV2D", rows, weight, [n, h, w // count, count * filters], told, count)
+    return call.writer.shaped(y, [n, h, w, filters])
 
 
 @exports("conv2d")
@@ -102,6 +135,8 @@ def _conv2d(call: Call) -> Tensor:
     filters, channels = weight.shape[:2]
     x, told = _window(call, call.last(), list(weight.shape[2:]), call.zero())
     n, _, height, width = call.shape
+    if groups == 1 and (count := _pixels_together(call, x, told)) > 1:
+        return call.first(_of_pixels_together(call, x, told, count))
     if groups == 1:
         turned = call.writer.transpose(weight, LAST)
         return call.first(_sums(call, "CONV2D", x, turned, [n, height, width, filters], told))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -72,12 +73,15 @@ def refuse(why: str) -> NoReturn:
 class Writer:
     """Collects operators and tensors. `names` are those that are taken.
 
-    chains: for a processor to which an operator on elements costs nothing behind one, as the Ethos-U85.
+    chains: for a processor to which an operator on elements costs nothing behind one, as the Ethos-U85. layers: images
+    are copied and rescaled by filters of single pixels, which some processors do faster.
     """
 
     block: Block
     names: set[str]
     chains: bool = False
+    layers: bool = False
+    uses: Counter[str] = field(default_factory=Counter)  # of the graph's values
     node: str = ""  # for which is written
     # What each result of transpositions and new shapes was made of.
     _moved: dict[str, tuple[Tensor, Movement]] = field(default_factory=dict)

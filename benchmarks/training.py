@@ -79,6 +79,10 @@ def measured(name: str, told: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "step.hetnn"
         step.save(path)
+        first = hetnn.compile_training(
+            step_memory.FIRST, step_memory.FIRST_STEP, optimizer=told.optimizer, threads=told.threads
+        )
+        first.save(path.with_name(step_memory.FIRST_FILE))
         for peer, told_as in (("hetnn", str(path)), ("eager", "eager")):
             row[f"mb_{peer}"] = step_memory.of_peer(told_as, name, told.optimizer, told.threads) / 1e6
     return row

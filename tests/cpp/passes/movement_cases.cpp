@@ -94,6 +94,12 @@ const Cases& movement_cases() {
   %y = reshape(%t) {shape = [2,3,5]} : f32[2,3,5]
 })",
            "reshape linear"},
+          {"quotient_of_expanded", R"(graph @g {stage = imported} (%x: f32[2,3,1]) -> (%y) {
+  %c = constant() {value = f32[] {7}} : f32[]
+  %t = expand(%x) {shape = [2,3,4]} : f32[2,3,4]
+  %y = div(%t, %c) : f32[2,3,4]
+})",
+           "div expand"},
           {"function_of_line", R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
   %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %y = tanh(%t) : f32[2,3,6]
@@ -161,6 +167,12 @@ const Cases& movement_cases() {
            R"(graph @g {stage = imported} (%x: i8{0.5,0.25}[2,6]) -> (%y) {
   %t0 = reshape(%x) {shape = [2,2,3], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,2,3]
   %y = reshape(%t0) {shape = [2,6], q_scale = [0.5,0.25]} : i8{0.5,0.25}[2,6]
+})"},
+          {"quotient_of_expanded", "c is one number, of no more axes than x",
+           R"(graph @g {stage = imported} (%x: f32[2,1]) -> (%y) {
+  %c = constant() {value = f32[3] {7, 1, 2}} : f32[3]
+  %t = expand(%x) {shape = [2,3]} : f32[2,3]
+  %y = div(%t, %c) : f32[2,3]
 })"},
           {"linear_of_joined_axes", "the result keeps the last axis of the linear layer",
            R"(graph @g {stage = imported} (%x: f32[2,3,4], %w: f32[5,4]) -> (%y) {

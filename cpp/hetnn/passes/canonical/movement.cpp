@@ -347,6 +347,24 @@ Rule linear_of_joined_axes() {
           }};
 }
 
+bool divides_by_one_number(const Match& m) {
+  const Tensor& c = *m.tensor("c");
+  return c.elems() == 1 && static_cast<int>(c.shape().size()) <= m.value("x")->rank();
+}
+
+// What the gradient of a mean is: one quotient a mean in place of one an element.
+Rule quotient_of_expanded() {
+  return {.name = "quotient_of_expanded",
+          .equation = "expand(x) / c = expand(x / c)",
+          .pattern = op("div", {op("expand", {any("x")}), constant("c")}),
+          .guards = {{"c is one number, of no more axes than x", divides_by_one_number}},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            ir::Value* quotient = build.like(*m.root(), {m.value("x"), m.root()->input(1)});
+            return build.op("expand", {quotient}, {{"shape", m.root()->output()->shape()}});
+          }};
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -369,6 +387,7 @@ const RuleSet& movement() {
                {{"the parts follow one another", joins_what_was_cut}, kKeepsType}),
        reshape_of_view(),
        linear_of_joined_axes(),
+       quotient_of_expanded(),
        function_of_line(),
        channels_of_line(),
        sum_of_lines(),

@@ -21,7 +21,7 @@ from hetnn.json_text import dump_json, load_json
 from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
-from hetnn.progress import Step, Telling, importing
+from hetnn.progress import Step, Telling, counted
 from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
 from hetnn.trials import fastest
@@ -68,7 +68,7 @@ def compile(
     began = time.perf_counter()
     settings = read_options(options)
     threads = settings.get("threads")
-    with importing(step):
+    with counted(step, "import"):
         imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     _plan_for(example, imported.graph, settings)
     settings["schedule"] = _schedule_text(settings["schedule"])

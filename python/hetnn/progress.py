@@ -11,8 +11,8 @@ _AT_LEAST_S = 0.2  # of work before which nothing is predicted
 
 
 class Step(str):
-    """The name of a step at work; `left_s` are the seconds until importing ends, then those until compiling does, or
-    None where nothing is known of them.
+    """The name of a step at work; `left_s` are the seconds until importing ends, then those until compiling does; of a
+    calibration those until all samples are read. None where nothing is known of them.
     """
 
     __slots__ = ("left_s",)
@@ -38,32 +38,34 @@ class Telling:
         self._progress(Step(step, spent_s * (1 - done) / done if known else None))
 
 
-_importing: ContextVar[Callable[[int, int], None] | None] = ContextVar("importing", default=None)
+_counted: ContextVar[Callable[[int, int], None] | None] = ContextVar("counted", default=None)
 _TOLD_EVERY_S = 0.1
 
 
 @contextmanager
-def importing(progress: Callable[[str], None]) -> Iterator[None]:
-    """While it lasts, `announce` tells `progress` how far the step `import` is."""
+def counted(progress: Callable[[str], None], step: str) -> Iterator[None]:
+    """While it lasts, `announce` tells `progress` how far `step` is; what is counted from 0 again is predicted anew."""
     telling, last = Telling(progress), time.monotonic()
 
     def announce_parts(done: int, of: int) -> None:
-        nonlocal last
+        nonlocal telling, last
         now = time.monotonic()
-        if now - last >= _TOLD_EVERY_S:
+        if done == 0:
+            telling = Telling(progress)
+        elif now - last >= _TOLD_EVERY_S:
             last = now
-            telling("import", done / of)
+            telling(step, done / of)
 
-    progress(Step("import"))
-    token = _importing.set(announce_parts)
+    progress(Step(step))
+    token = _counted.set(announce_parts)
     try:
         yield
     finally:
-        _importing.reset(token)
+        _counted.reset(token)
 
 
 def announce(done: int, of: int) -> None:
-    """That of `of` nodes of a model so many are imported."""
-    told = _importing.get()
+    """That of `of` parts of the step at work so many are done: nodes that are imported, samples that are read."""
+    told = _counted.get()
     if told is not None:
         told(done, of)

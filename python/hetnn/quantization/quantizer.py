@@ -12,6 +12,7 @@ from hetnn.api import compile, imported_model
 from hetnn.errors import InvalidModel
 from hetnn.importers import Imported
 from hetnn.options import with_options
+from hetnn.progress import counted
 from hetnn.quantization.calibrated import Calibrated, Settings
 from hetnn.quantization.network import Network, layers_of
 from hetnn.quantization.observe import Noise
@@ -87,16 +88,16 @@ def quantize(
     rows = _rows_of(devices)
     settings = Settings(scheme_of(scheme), calibrator, len(devices) > 1, rows, equalize, correct_bias, adapt_rounding)
     step = progress or (lambda _: None)
-    step("import")
-    imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
+    with counted(step, "import"):
+        imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     network = Network(_core.for_integers(imported.graph, attention="softmax" in rows))
     _refuse_integers(network)
     kept = _named(network, () if bound else keep_float)
     calibrated = Calibrated(imported, network, settings, kept, options.get("threads"))
     if not layers_of(network, kept):
         raise InvalidModel("the model has no layer to compute in fewer bits; nothing is to be quantized.")
-    step("calibrate")
-    calibrated.observe(samples)
+    with counted(step, "calibrate"):
+        calibrated.observe(samples)
     step("quantize")
     of_layers = layer_noise(calibrated) if sensitivity or bound else {}
     if bound:

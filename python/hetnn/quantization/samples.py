@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hetnn.element_types import array_of, numpy_type
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable, Port
+from hetnn.progress import announce
 
 Array = NDArray[Any]
 Sample = list[Array]
@@ -30,6 +31,8 @@ def read_samples(samples: Any, executable: Executable) -> Iterator[Sample]:
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise InvalidModel(f"samples must be {_EXPECTED}; got {type(samples).__name__}.")
     for number, sample in enumerate(given):
+        if isinstance(given, Sized):
+            announce(number, len(given))
         yield _checked(sample, number, executable)
 
 

@@ -79,6 +79,19 @@ def test_nodes_of_a_model_file_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
         assert len([step for step in told if step == "import" and step.left_s is not None]) >= 4
 
 
+def test_samples_of_a_calibration_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(steps, "_AT_LEAST_S", 0.0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4)).eval()
+    samples = [(torch.randn(2, 4),) for _ in range(6)]
+    told: list[Step] = []
+    hetnn.quantize(net, samples, args=samples[0], progress=told.append)  # type: ignore[arg-type]
+    left = [step.left_s for step in told if step == "calibrate"]
+    assert left[0] is None
+    assert len([seconds for seconds in left if seconds is not None]) >= 5
+    assert list(dict.fromkeys(told)) == ["import", "calibrate", "quantize"]
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
 def test_what_is_raised_ends_the_work(kind: type[BaseException]) -> None:
     def stop(step: str) -> None:

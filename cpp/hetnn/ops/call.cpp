@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/requantize.h"
+#include "hetnn/ops/integers.h"
 #include "hetnn/ops/sizes.h"
 
 namespace hetnn::ops {
@@ -151,7 +152,11 @@ std::vector<Type> infer_types(const Call& call) {
       type.quant = quant_of(call, type);
       continue;
     }
-    if (takes_bits) continue;           // which stand for nothing
+    if (takes_bits) continue;  // which stand for nothing
+    if (has_real_sums(call)) {
+      type.dtype = DType::f32;
+      continue;
+    }
     std::vector<const Type*> operands;  // that the result may take its scale from
     for (const Operand& input : call.inputs) {
       if (input.type && input.type->dtype == type.dtype) operands.push_back(input.type);

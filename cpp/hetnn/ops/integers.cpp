@@ -315,6 +315,11 @@ bool has_scales_of_filters(const Call& call, const Type& weights) {
   return axis == 1 && fixed_integer(call, "groups") == 1;  // not those of each group's filters
 }
 
+bool has_real_sums(const Call& call) {
+  if (!is_layer_of_sums(call) || call.attrs.contains(kQuantScale)) return false;
+  return call.has(0) && call.has(1) && call.input(0).quant && call.input(1).quant;
+}
+
 std::optional<Rounding> integer_rounding(const Call& call) {
   if (form_of(call) == Form::none) return std::nullopt;
   return stated_rounding(call).value_or(Rounding::half_even_fp32);

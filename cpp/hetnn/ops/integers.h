@@ -23,6 +23,9 @@ std::optional<Rounding> stated_rounding(const Call& call);
 /// layer. `weights` may be the integers of the reals that the call reads.
 bool has_scales_of_filters(const Call& call, const Type& weights);
 
+/// A convolution or product of quantized operands that states no scale: its result is the reals of its sums.
+bool has_real_sums(const Call& call);
+
 /// A bias, less its zero point, as an integer at the scale of the sums.
 int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums);
 

@@ -1,6 +1,7 @@
 // Every rule set there is.
 #include "hetnn/passes/all_rules.h"
 
+#include "hetnn/passes/canonical/rules.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/combine.h"
 #include "hetnn/passes/legal/rules.h"
@@ -11,6 +12,7 @@ const std::vector<RuleStage>& all_rule_sets() {
   static const std::vector<RuleStage> all = [] {
     std::vector<RuleStage> out;
     for (const RuleSet* set : canonical_rule_sets()) out.push_back({"canonicalize", set});
+    out.push_back({"canonicalize", &canonical::real_sums()});
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalize", set});
     out.push_back({"legalize", &legal::merging()});
     for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});

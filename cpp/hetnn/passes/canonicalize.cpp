@@ -17,9 +17,9 @@ const std::vector<const RuleSet*>& canonical_rule_sets() {
   return sets;
 }
 
-std::vector<Firing> canonicalize(ir::Graph& graph, bool deterministic) {
+std::vector<Firing> canonicalize(ir::Graph& graph, const CanonicalForm& form) {
   ApplyOptions options;
-  options.deterministic = deterministic;
+  options.deterministic = form.deterministic;
   std::vector<Firing> fired;
   const std::vector<const RuleSet*> without_weights = {&canonical::quantized(), &canonical::blocks(),
                                                        &canonical::identities(), &canonical::movement(),
@@ -28,6 +28,11 @@ std::vector<Firing> canonicalize(ir::Graph& graph, bool deterministic) {
   // Before folding makes reals of the integers of weights.
   fold_constants(graph, {.dequantized = false});
   fired = apply_rules(graph, without_weights, options);
+  if (form.real_sums && !form.deterministic) {
+    // What no conversion takes by now, stays real.
+    std::vector<Firing> sums = apply_rules(graph, {&canonical::real_sums()}, options);
+    fired.insert(fired.end(), std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end()));
+  }
   for (;;) {
     const size_t folded = fold_constants(graph), merged = merge_common(graph);
     size_t fired_now = 0;

@@ -49,6 +49,7 @@ class Settings:
     scheme: Scheme
     calibrator: str
     functions: bool
+    real_sums: bool  # whether what layers write may stay real: of accelerators it is what they write
     rows: frozenset[str]  # operators of rows that the target's accelerators have for integers
     equalize: bool
     correct_bias: bool
@@ -86,7 +87,8 @@ class Calibrated:
         kept = {*self.kept_float, *keep_float}
         scheme = self.settings.scheme
         if scheme.values is not None:
-            return choose(self.network, kept, self.settings.functions, self.settings.rows)
+            settings = self.settings
+            return choose(self.network, kept, settings.functions, settings.rows, settings.real_sums)
         if scheme.narrow is not None:
             return Choice({node.name: node for node in self.network.nodes if node.name not in kept})
         layers = layers_of(self.network, kept)

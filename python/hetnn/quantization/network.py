@@ -68,6 +68,11 @@ class Network:
             return None
         return next(operand for operand in writer.operands if not self.is_either(operand))
 
+    def is_depthwise(self, node: Node) -> bool:
+        """Whether each filter of a layer reads one channel."""
+        shape = self.constant(node, 1).shape
+        return len(shape) == 4 and shape[1] == 1
+
     def constant(self, node: Node, index: int) -> Any:
         """The array that a node reads as its input of that number."""
         return _core.constant(self.graph, node.inputs[index] or "")
@@ -99,13 +104,18 @@ class Choice:
 
 
 def choose(
-    network: Network, keep_float: Collection[str] = (), functions: bool = True, rows: Collection[str] = ()
+    network: Network,
+    keep_float: Collection[str] = (),
+    functions: bool = True,
+    rows: Collection[str] = (),
+    real_sums: bool = False,
 ) -> Choice:
     """What integers compute: all layers but those of `keep_float`, and what lies between layers.
 
     A node without weights comes along where all that it reads are integers already and a layer reads what it writes:
     else rounding would cost and nothing would be gained; one of two numbers is not rounded. Functions of one value only
-    where `functions` says so, and of rows (softmax, norms) those operators that `rows` names.
+    where `functions` says so, and of rows (softmax, norms) those operators that `rows` names. `real_sums`: what layers
+    with weights write stays real where no integers are computed from it.
     """
     integers: set[str] = set()
     for node in network.nodes:
@@ -130,7 +140,7 @@ def choose(
         if node.role in _BOUNDS and not _is_integer(network, node.operands[0], integers):
             integers.discard(node.name)
     choice = Choice({node.name: node for node in network.nodes if node.name in integers})
-    _add_values(network, choice)
+    _add_values(network, choice, real_sums)
     return choice
 
 
@@ -139,7 +149,7 @@ def _is_integer(network: Network, value: str, integers: Collection[str]) -> bool
     return writer is not None and writer.name in integers
 
 
-def _add_values(network: Network, choice: Choice) -> None:
+def _add_values(network: Network, choice: Choice, real_sums: bool) -> None:
     """Every value that a chosen node reads or writes; the result of one that is bounded next is not rounded itself."""
     scale_of: dict[str, str] = {}
 
@@ -157,8 +167,12 @@ def _add_values(network: Network, choice: Choice) -> None:
             and value not in network.outputs
         )
 
+    def stays_real(node: Node) -> bool:
+        is_read = any(each.name in choice.nodes for each in network.readers.get(node.outputs[0], ()))
+        return real_sums and not is_read and node.role == "weights" and not network.is_depthwise(node)
+
     for node in choice.nodes.values():
-        for value in (*node.operands, *node.outputs):
+        for value in (*node.operands, *(() if stays_real(node) else node.outputs)):
             if not bounded_next(value):
                 scale_of.setdefault(value, value)
     for node in choice.nodes.values():

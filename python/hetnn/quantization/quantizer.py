@@ -86,7 +86,10 @@ def quantize(
     bound = _bound(keep_float, at_least_db, at_least_cosine)
     devices = [] if target is None else resolve_target(target)["devices"]
     rows = _rows_of(devices)
-    settings = Settings(scheme_of(scheme), calibrator, len(devices) > 1, rows, equalize, correct_bias, adapt_rounding)
+    functions, real_sums = len(devices) > 1, len(devices) == 1
+    settings = Settings(
+        scheme_of(scheme), calibrator, functions, real_sums, rows, equalize, correct_bias, adapt_rounding
+    )
     step = progress or (lambda _: None)
     with counted(step, "import"):
         imported = imported_model(model, args, kwargs, dynamic_shapes, fix)

@@ -26,6 +26,9 @@ inline std::vector<double> random_integers(int64_t count, unsigned seed, int low
   return values;
 }
 
+/// How far f32 may be from the reals of sums, of the largest.
+inline constexpr double kOfReals = 3e-7;
+
 /// Scales and zero points of a layer. Per-filter scales differ by filter.
 struct Integers {
   double x_scale = 0.02, y_scale = 0.05;
@@ -59,6 +62,8 @@ struct Integers {
     params.set("y.scales", std::vector<double>{y_scale});
     params.set("y.zeros", std::vector<int64_t>{y_zero});
   }
+  /// The real that a sum of integers is.
+  double real(int64_t sum, int64_t filter) const { return static_cast<double>(sum) * x_scale * weight_scale(filter); }
   /// The i8 that a sum of integers becomes.
   double result(int64_t sum, int64_t filter) const {
     EXPECT_LE(std::abs(sum), int64_t{1} << 31);

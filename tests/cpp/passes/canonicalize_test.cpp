@@ -84,9 +84,10 @@ TEST_F(Canonicalize, LayersBetweenConversionsBecomeIntegersAndSayHowFarTheyAreAp
 
 TEST_F(Canonicalize, DeterministicKeepsLayersThatRoundOtherwise) {
   ir::Graph graph = ir::parse(kBetweenConversions);
-  for (const Firing& firing : canonicalize(graph, true)) EXPECT_EQ(firing.steps_apart, 0) << firing.rule;
+  for (const Firing& firing : canonicalize(graph, {.deterministic = true}))
+    EXPECT_EQ(firing.steps_apart, 0) << firing.rule;
   EXPECT_EQ(operators_of(graph), "dequantize conv2d quantize sigmoid");
-  EXPECT_TRUE(canonicalize(graph, true).empty());
+  EXPECT_TRUE(canonicalize(graph, {.deterministic = true}).empty());
 }
 
 TEST_F(Canonicalize, ARoundingThatTheModelNamesIsOneOfIntegers) {
@@ -94,7 +95,7 @@ TEST_F(Canonicalize, ARoundingThatTheModelNamesIsOneOfIntegers) {
   const std::string named = "quantize(%c) {q_scale = [0.05]";
   source.insert(source.find(named) + named.size(), ", q_rounding = half_even_fp32");
   ir::Graph graph = ir::parse(source);
-  canonicalize(graph, true);
+  canonicalize(graph, {.deterministic = true});
   EXPECT_EQ(operators_of(graph), "conv2d sigmoid");
 }
 

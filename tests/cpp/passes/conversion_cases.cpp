@@ -93,6 +93,24 @@ const Cases& conversion_cases() {
   %y = quantize(%p) {to = i16, q_scale = [0.1]} : i16{0.1}[2,4]
 })",
            "sub", 0, Values::random},
+          {"layer_of_real_sums", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
+  %w = constant() {value = i8[2,2,1,1] {1, -2, 3, 4}, q_scale = [0.02,0.01]} : i8{0.02,0.01}[2,2,1,1]
+  %b = constant() {value = i32[2] {70, -900}, q_scale = [0.002,0.001]} : i32{0.002,0.001}[2]
+  %d = dequantize(%x) : f32[1,2,3,3]
+  %v = dequantize(%w) : f32[2,2,1,1]
+  %r = dequantize(%b) : f32[2]
+  %y = conv2d(%d, %v, %r) : f32[1,2,3,3]
+})",
+           "conv2d", 1e-6, Values::random},
+          {"layer_of_real_sums", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[3,4]) -> (%y) {
+  %w = constant() {value = i8[2,4] {1, -2, 3, 4, 5, -128, 127, 7}, q_scale = [0.02]} : i8{0.02}[2,4]
+  %b = constant() {value = f32[2] {0.3, -0.7}} : f32[2]
+  %d = dequantize(%x) : f32[3,4]
+  %v = dequantize(%w) : f32[2,4]
+  %l = linear(%d, %v, %b) : f32[3,2]
+  %y = silu(%l) : f32[3,2]
+})",
+           "linear silu", 1e-6, Values::random},
           {"slopes_of_integers", R"(graph @g {stage = canonical} (%x: i8{0.1:1}[1,2,3,3]) -> (%y) {
   %w = constant() {value = i8[2,2,1,1] {1, -2, 3, 4}, q_scale = [0.02,0.01]} : i8{0.02,0.01}[2,2,1,1]
   %b = constant() {value = i32[2] {70, -900}, q_scale = [0.002,0.001]} : i32{0.002,0.001}[2]
@@ -290,6 +308,15 @@ const Cases& conversion_cases() {
   %d = dequantize(%x) : f32[1,2,3,3]
   %m = upsample_bilinear2d(%d) {size = [6,8]} : f32[1,2,6,8]
   %y = quantize(%m) {q_scale = [0.03], q_zero = -5} : i8{0.03:-5}[1,2,6,8]
+})"},
+          {"layer_of_real_sums",
+           "x is the reals of i8 and w those of i8 weights with one scale or those of filters; b is a constant or the "
+           "reals of one; the result is no quantized value",
+           R"(graph @g {stage = canonical} (%x: i8{0.1:1}[3,4], %b: f32[2]) -> (%y) {
+  %w = constant() {value = i8[2,4] {1, -2, 3, 4, 5, -128, 127, 7}, q_scale = [0.02]} : i8{0.02}[2,4]
+  %d = dequantize(%x) : f32[3,4]
+  %v = dequantize(%w) : f32[2,4]
+  %y = linear(%d, %v, %b) : f32[3,2]
 })"},
           {"layer_of_integers",
            "y is read by nothing else; f is a layer that accelerators have or a function of one value, and its "

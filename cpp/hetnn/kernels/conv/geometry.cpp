@@ -54,8 +54,10 @@ WindowGeometry window_geometry(const KernelCall& call, const TensorView& x, cons
 Refusal serves_windows(std::string_view kernel, const KernelCall& call, DType dtype) {
   const bool bias = call.params.integer("bias", 0) != 0;
   Terms terms(kernel, call);
-  terms.of(dtype, 2);
-  if (terms.met() && bias) terms.is(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, "the bias");
+  // Integers may have a result of reals, and then such a bias.
+  const bool reals = dtype == DType::i8 && call.outputs[0].dtype == DType::f32;
+  reals ? terms.reads(dtype, 2) : terms.of(dtype, 2);
+  if (terms.met() && bias && !reals) terms.is(call.inputs[2], dtype == DType::i8 ? DType::i32 : dtype, "the bias");
   return terms.hold(refuse_windows(call));
 }
 

@@ -187,7 +187,10 @@ std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
 
 Refusal serves_nhwc_integers(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
-  return is_depthwise(call, g) ? refuse_integer_steps(call) : IntegerProduct::serves(shape_of(g), call);
+  if (!is_depthwise(call, g)) return IntegerProduct::serves(shape_of(g), call);
+  return Terms("conv2d_i8", call)
+      .hold(!has_real_sums(call), "writes i8 where each channel has a filter; got f32")
+      .then([&] { return refuse_integer_steps(call); });
 }
 
 }  // namespace

@@ -226,6 +226,26 @@ void Finish(const IntegerFinish& f) {
   }
 }
 
+void FinishReals(const IntegerFinish& f, const RealFinish& to) {
+  for (int64_t c = 0; c < f.cols; c += kLanes) {
+    const VI base = BaseOf(f, c);
+    const VF factor = hn::LoadU(DF(), f.factors + c);
+    const VF bias = to.bias == nullptr ? hn::Zero(DF()) : hn::LoadU(DF(), to.bias + c);
+    const int64_t columns = HWY_MIN(kLanes, f.cols - c);
+    for (int64_t r = 0; r < f.rows; ++r) {
+      VI sum = hn::Add(hn::LoadU(DI(), f.sums + r * f.ld_sums + c), base);
+      if (f.row_terms != nullptr) sum = hn::Add(sum, hn::Set(DI(), f.row_terms[r]));
+      const VF real = hn::MulAdd(hn::ConvertTo(DF(), sum), factor, bias);
+      float* const out = to.out + r * f.ld_out + c;
+      if (columns == kLanes) {
+        hn::StoreU(real, DF(), out);
+      } else {
+        StoreFirst(real, out, static_cast<size_t>(columns));
+      }
+    }
+  }
+}
+
 template <typename Products>
 void SumColumns(const std::byte* panel, int64_t steps, int32_t* sums) {
   const DI d;
@@ -272,6 +292,7 @@ constexpr IntegerMicroTable MakeTable(const char* name) {
   Fill<Products, 1>(table, std::make_integer_sequence<int, kRowsOfOne>());
   if constexpr (kRowsOfTwo > 0) Fill<Products, 2>(table, std::make_integer_sequence<int, kRowsOfTwo>());
   table.finish = &Finish;
+  table.finish_reals = &FinishReals;
   table.begin = &Begin;
   table.sum_columns = &SumColumns<Products>;
   table.interleave = &Interleave;

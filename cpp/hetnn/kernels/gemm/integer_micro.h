@@ -29,6 +29,12 @@ struct IntegerFinish {
   int64_t rows, cols;
 };
 
+/// Sums to reals: (sum - turned * column_sum) * factor + bias.
+struct RealFinish {
+  const float* bias;  // of the first column, up to a whole panel; or null
+  float* out;
+};
+
 struct IntegerTile {
   const std::byte* const* rows;  // rows[tap * rows_stride + r]: k bytes of row r for that tap
   int64_t rows_stride;
@@ -50,6 +56,8 @@ struct IntegerMicroTable {
   int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
   void (*run[kMaxIntegerPanels + 1][kMaxIntegerRows + 1])(const IntegerTile&);  // by panels, then rows
   void (*finish)(const IntegerFinish&);
+  /// Of the sums of a finish, whose own result it leaves.
+  void (*finish_reals)(const IntegerFinish&, const RealFinish&);
   /// base[c] = what all sums of so many whole vectors of columns begin with
   void (*begin)(const IntegerFinish&, int64_t cols, int32_t* base);
   /// sums[c] = the sum of column c of a panel of so many steps

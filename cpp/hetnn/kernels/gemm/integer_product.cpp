@@ -46,10 +46,15 @@ ByteSum byte_sum_of(const Step& step) {
 
 }  // namespace
 
+bool has_real_sums(const KernelCall& call) { return call.outputs[0].dtype == DType::f32; }
+
 Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& operands) {
   const std::string x = text(operands.rows, "."), w = text(operands.columns, ".");
   Terms terms("a layer of integers", call);
+  const DType to = call.outputs[0].dtype;
+  terms.hold(to == DType::i8 || to == DType::f32, "writes i8 or f32; got ", dtype_name(to));
   for (const std::string& value : {x, w, std::string("y.")}) {
+    if (value == "y." && has_real_sums(call)) continue;
     terms.hold(call.params.has(value + "scales"), "reads and writes quantized values; got none as ", value, "scales");
     if (terms.met())
       terms.hold(has_one_zero(call, value + "zeros"), "takes one zero point for all of ", value, "zeros");
@@ -61,7 +66,9 @@ Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& opera
   return terms
       .hold(call.params.reals(w + "scales").size() == 1 || call.params.integer(w + "axis", 0) == 0,
             "takes one scale for all of a weight, or one for each filter")
-      .hold(call.params.integer("bias", 0) == 0 || call.params.has("bias.scales"), "takes quantized biases")
+      .hold(call.params.integer("bias", 0) == 0 || call.params.has("bias.scales") ||
+                (has_real_sums(call) && call.inputs[2].dtype == DType::f32),
+            "takes quantized biases, or reals where the result is such")
       .hold(!call.params.has("bias.zeros") ||
                 (has_one_zero(call, "bias.zeros") && call.params.integers("bias.zeros")[0] == 0),
             "takes biases with the zero point 0");
@@ -69,6 +76,7 @@ Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& opera
 
 Refusal refuse_integer_steps(const KernelCall& call) {
   Terms terms("a layer of integers", call);
+  if (has_real_sums(call)) return terms.steps_on_rows();
   const TensorView& y = call.outputs[0];
   bool sums = false;
   for (const Step& step : call.steps) {
@@ -100,9 +108,11 @@ LayerScales::LayerScales(const KernelCall& call, const ProductOperands& operands
   if (const std::optional<Rounding> named = rounding_named(call.params.text("q_rounding", ""))) rounding = *named;
   divisor = call.params.integer("q_divisor", 1);
   x_scale = one_of(call, x + "scales");
-  y_scale = one_of(call, "y.scales");
   x_zero = zero_of(call, x + "zeros");
-  y_zero = zero_of(call, "y.zeros");
+  if (!has_real_sums(call)) {
+    y_scale = one_of(call, "y.scales");
+    y_zero = zero_of(call, "y.zeros");
+  }
   weight = call.params.reals(w + "scales");
   weight_zero = zero_of(call, w + "zeros");
 }
@@ -117,6 +127,7 @@ IntegerEnds::IntegerEnds(const KernelCall& call, const LayerScales& scales) {
   zero = scales.y_zero;
   low = std::numeric_limits<int8_t>::min();
   high = std::numeric_limits<int8_t>::max();
+  if (has_real_sums(call)) return;
   int32_t least = low, most = high;  // so far
   for (const Step& step : call.steps) {
     if (step.function == kSumOfI8) {
@@ -166,6 +177,16 @@ void IntegerSum::add(const int8_t* operand, int8_t* out, int64_t ld_out, Share r
                   .n = cols.end - cols.begin});
 }
 
+void place_real_bias(const KernelCall& call, const std::byte* bias, const PanelShape& shape, float* to) {
+  const bool is_real = call.inputs[2].dtype == DType::f32;
+  const std::vector<double> scales = is_real ? std::vector<double>{1} : call.params.reals("bias.scales");
+  for (int64_t filter = 0; filter < shape.groups * shape.cols; ++filter) {
+    const double scale = scales[scales.size() == 1 ? 0 : static_cast<size_t>(filter)];
+    to[column_of(shape, filter)] = is_real ? reinterpret_cast<const float*>(bias)[filter]
+                                           : static_cast<float>(scale * reinterpret_cast<const int32_t*>(bias)[filter]);
+  }
+}
+
 Refusal IntegerProduct::serves(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands) {
   // The largest sums of so many products of bytes, one of them less its zero point, still are of 32 bits.
   constexpr int64_t kMostProducts = 1 << 16;
@@ -183,19 +204,24 @@ IntegerProduct::IntegerProduct(const PanelShape& shape, const KernelCall& call, 
       ends_(call, scales),
       weight_zero_(scales.weight_zero),
       rounding_(scales.rounding),
-      by_tiles_(reads_even_rows(shape)) {
+      by_tiles_(reads_even_rows(shape)),
+      reals_(has_real_sums(call)) {
+  if (reals_) epilogue_ = EpiloguePlan(call, call.outputs[0]);
   const double most = *std::ranges::max_element(scales.weight);
   below_one_ = most * scales.x_scale / scales.y_scale < 1;
-  in_registers_ = micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 && below_one_;
+  in_registers_ =
+      !reals_ && micro_->finishes && rounding_ == Rounding::half_even_fp32 && weight_zero_ == 0 && below_one_;
 }
 
 IntegerRun IntegerProduct::run_on(const std::byte* const* inputs, const std::byte* packed, const std::byte* bias,
                                   std::byte* out, int64_t ld_out) const {
   return {.packed = packed,
           .bias = reinterpret_cast<const int32_t*>(bias),
-          .out = reinterpret_cast<int8_t*>(out),
+          .out = reals_ ? nullptr : reinterpret_cast<int8_t*>(out),
+          .reals = reals_ ? reinterpret_cast<float*>(out) : nullptr,
           .ld_out = ld_out,
-          .operand = ends_.sum.operand(inputs)};
+          .operand = ends_.sum.operand(inputs),
+          .inputs = inputs};
 }
 
 IntegerProduct::Columns IntegerProduct::columns_of_weight(const std::byte* packed) const {
@@ -238,17 +264,17 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
     tile.prefetch = run.packed + place.fetch_begin_bytes;
     tile.prefetch_step = place.fetch_step_bytes;
     const int64_t column = place.panel * kPanel;
-    finish.bias = run.bias == nullptr ? nullptr : run.bias + column;
+    finish.bias = run.bias == nullptr || reals_ ? nullptr : run.bias + column;
     finish.column_sums = of.sums + column;
     finish.factors = of.factors + column;
-    finish.out = run.out + place.row * run.ld_out + place.col;
+    if (!reals_) finish.out = run.out + place.row * run.ld_out + place.col;
     finish.cols = place.cols;
     micro_->run[place.panels][place.count](tile);
     if (tile.finish == nullptr) {
       if (weight_zero_ != 0) sum_rows(place, row_terms);
       finish.ld_sums = place.panels * kPanel;
       finish.rows = place.count;
-      rounding_ == Rounding::half_even_fp32 ? micro_->finish(finish) : finish_fixed(finish, of.shifts + column);
+      finish_block(finish, run, {place.row, place.col, column, of.shifts + column});
     }
     // Of these rows all columns of the share are there, in the second-level cache.
     if (run.operand != nullptr && place.col + place.cols == columns.end)
@@ -278,6 +304,20 @@ void IntegerProduct::sum_rows(const TilePlace& place, int32_t* terms) const {
   }
 }
 
+void IntegerProduct::finish_block(const IntegerFinish& finish, const IntegerRun& run, Place place) const {
+  if (reals_) {
+    const float* bias = run.bias == nullptr ? nullptr : reinterpret_cast<const float*>(run.bias) + place.column;
+    float* const out = run.reals + place.row * run.ld_out + place.col;
+    micro_->finish_reals(finish, {bias, out});
+    if (!epilogue_.empty())
+      epilogue_.apply(out, run.ld_out, finish.rows, finish.cols, place.row, place.col, run.inputs);
+  } else if (rounding_ == Rounding::half_even_fp32) {
+    micro_->finish(finish);
+  } else {
+    finish_fixed(finish, place.shifts);
+  }
+}
+
 void IntegerProduct::finish_fixed(const IntegerFinish& f, const int32_t* shifts) const {
   const FixedPoint result{rounding_, ends_.zero, ends_.low, ends_.high};
   for (int64_t c = 0; c < f.cols; ++c) {
@@ -299,6 +339,10 @@ std::vector<std::byte> IntegerProduct::pack(const PanelShape& shape, const Kerne
                                             std::span<const std::byte> weight, const PackStrides& strides) {
   const LayerScales scales(call);
   std::vector<std::byte> packed(static_cast<size_t>(packed_bytes(shape, input)));
+  if (input == 2 && has_real_sums(call)) {
+    place_real_bias(call, weight.data(), shape, reinterpret_cast<float*>(packed.data()));
+    return packed;
+  }
   if (input == 2) {
     const auto place = [&](int64_t filter) { return column_of(shape, filter); };
     place_bias(call, weight.data(), shape.groups * shape.cols, place, reinterpret_cast<int32_t*>(packed.data()));

@@ -1,4 +1,5 @@
 // Products of i8 rows with packed i8 panels, requantized to i8: the engine of quantized linear layers and convolutions.
+// Where the result is f32, the sums are its reals: f32(sum) * f32(a_scale * w_scale[col]) + bias[col].
 //
 // out[row][col] = saturate(round(f32(sum over taps and k of (a - a_zero) w + bias[col]) * factor[col]) + zero), rounded
 // to nearest even, factor = f32(a_scale * w_scale[col] / scale), within the bounds of a closing relu or clamp. The sums
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "hetnn/base/requantize.h"
+#include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/integer_micro.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/quant/rows.h"
@@ -21,7 +23,10 @@ struct ProductOperands {
   std::string_view rows = "x", columns = "weight";
 };
 
-/// What a call's params say of the integers of its operands, of a bias and of its result `y`.
+/// Whether the result of a call is the reals of its sums.
+bool has_real_sums(const KernelCall& call);
+
+/// What a call's params say of the integers of its operands, of a bias and of its result `y`, 1 and 0 of reals.
 struct LayerScales {
   double x_scale = 1, y_scale = 1;
   int32_t x_zero = 0, weight_zero = 0, y_zero = 0;
@@ -44,7 +49,8 @@ struct LayerScales {
 /// point.
 Refusal refuse_layer_scales(const KernelCall& call, const ProductOperands& operands = {});
 
-/// Why integer layers do not take the steps of a call: they take relu, clamp and one sum that has a quick way.
+/// Why integer layers do not take the steps of a call: they take relu, clamp and one sum that has a quick way, where
+/// the result is real what rows take.
 Refusal refuse_integer_steps(const KernelCall& call);
 
 /// A sum of a layer's result with another value of its shape, which replaces the result where it lies.
@@ -96,14 +102,19 @@ void place_bias(const KernelCall& call, const std::byte* bias, int64_t filters, 
                                        given[given.size() == 1 ? 0 : static_cast<size_t>(filter)]);
 }
 
+/// A bias, integers or reals, as reals.
+void place_real_bias(const KernelCall& call, const std::byte* bias, const PanelShape& shape, float* to);
+
 /// Pointers and strides of one run.
 struct IntegerRun {
   const RowSource* source = nullptr;
   const std::byte* packed = nullptr;
   const int32_t* bias = nullptr;  // packed, or null
   int8_t* out = nullptr;
+  float* reals = nullptr;  // in place of `out`
   int64_t ld_out = 0;
-  const int8_t* operand = nullptr;  // of the sum behind it, or null
+  const int8_t* operand = nullptr;           // of the sum behind it, or null
+  const std::byte* const* inputs = nullptr;  // of the call
 };
 
 class IntegerProduct {
@@ -145,6 +156,10 @@ class IntegerProduct {
                          const PackStrides& strides, std::byte* packed);
 
  private:
+  struct Place {
+    int64_t row, col, column;
+    const int32_t* shifts;  // of that column
+  };
   // What stands behind the panels.
   struct Columns {
     const int32_t* sums;
@@ -164,6 +179,8 @@ class IntegerProduct {
   void sum_rows(const TilePlace& place, int32_t* sums) const;
   int64_t tile_scratch_bytes() const;
   void run_tiles(const IntegerRun& run, int thread, int threads, std::byte* scratch) const;
+  // The result of a block at that place, whose first column is `column` of the panels.
+  void finish_block(const IntegerFinish& finish, const IntegerRun& run, Place place) const;
   void finish_fixed(const IntegerFinish& finish, const int32_t* shifts) const;
 
   PanelShape shape_;
@@ -175,6 +192,8 @@ class IntegerProduct {
   bool below_one_ = false;     // every factor is
   bool in_registers_ = false;  // sums become integers there
   bool by_tiles_;
+  bool reals_;             // are its result,
+  EpiloguePlan epilogue_;  // which these steps follow
 };
 
 }  // namespace hetnn::kernels

@@ -88,10 +88,10 @@ void IntegerProduct::run_tiles(const IntegerRun& run, int thread, int threads, s
         const int64_t count = std::min(most, next.count);
         finish.sums = sums + (next.from + next.done) * kTileCols;
         finish.row_terms = terms == nullptr ? nullptr : terms + next.from + next.done;
-        finish.out = run.out + (next.row + next.done) * run.ld_out + strip.col;
+        if (!product.reals_) finish.out = run.out + (next.row + next.done) * run.ld_out + strip.col;
         finish.rows = count;
-        product.rounding_ == Rounding::half_even_fp32 ? product.micro_->finish(finish)
-                                                      : product.finish_fixed(finish, of.shifts + strip.panel * kPanel);
+        const int64_t column = strip.panel * kPanel;
+        product.finish_block(finish, run, {next.row + next.done, strip.col, column, of.shifts + column});
         most -= count;
         next.done += count;
         next.count -= count;
@@ -140,7 +140,7 @@ void IntegerProduct::run_tiles(const IntegerRun& run, int thread, int threads, s
       // The next panels are fetched while this strip's blocks are multiplied, by each its part of them.
       const bool fetches = number + 1 < strips.end && (begin == pieces.begin || split.strips_pass());
       block.prefetch_lines = fetches ? ceil_div(kTilePanels * panel_bytes / kLine_bytes, pairs * tiles) : 0;
-      begins.bias = run.bias == nullptr ? nullptr : run.bias + strip.panel * kPanel;
+      begins.bias = run.bias == nullptr || reals_ ? nullptr : run.bias + strip.panel * kPanel;
       begins.column_sums = of.sums + strip.panel * kPanel;
       micro_->begin(begins, strip.panels * kPanel, base);
       block.panel = run.packed + strip.panel * panel_bytes;

@@ -120,8 +120,8 @@ Refusal serves_brain_linear(const KernelCall& call) {
 
 Refusal serves_integer_linear(const KernelCall& call) {
   Terms terms("linear_i8", call);
-  terms.of(DType::i8, 2).plain();
-  if (call.params.integer("bias", 0) != 0) terms.is(call.inputs[2], DType::i32, "the bias");
+  terms.reads(DType::i8, 2).plain();
+  if (call.params.integer("bias", 0) != 0 && !has_real_sums(call)) terms.is(call.inputs[2], DType::i32, "the bias");
   return terms.then([&] { return IntegerProduct::serves(weight_shape(call), call); });
 }
 

@@ -22,11 +22,16 @@ std::string written(const Step& step) {
 }  // namespace
 
 Terms& Terms::of(DType dtype, size_t inputs) {
+  reads(dtype, inputs);
+  for (const TensorView& view : call_.outputs) is(view, dtype, "an output");
+  return *this;
+}
+
+Terms& Terms::reads(DType dtype, size_t inputs) {
   hold(call_.inputs.size() >= inputs, "takes ", inputs, " inputs; got ", call_.inputs.size());
   for (size_t k = 0; met() && k < inputs; ++k)
     hold(call_.inputs[k].dtype == dtype, "takes ", dtype_name(dtype), "; input ", k, " is ",
          dtype_name(call_.inputs[k].dtype));
-  for (const TensorView& view : call_.outputs) is(view, dtype, "an output");
   return *this;
 }
 

@@ -21,6 +21,8 @@ class Terms {
 
   /// The first `inputs` inputs and all outputs are of that type.
   Terms& of(DType dtype, size_t inputs);
+  /// The first `inputs` inputs are; outputs may be of another.
+  Terms& reads(DType dtype, size_t inputs);
   /// One operand is.
   Terms& is(const TensorView& view, DType dtype, std::string_view what);
   /// Every operand lies plain.

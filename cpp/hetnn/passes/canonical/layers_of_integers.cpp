@@ -86,6 +86,13 @@ bool reads_integers(const ir::Node& layer, DType result) {
   return reads_result_type;
 }
 
+bool sums_integers(const ir::Node& layer) {
+  if (layer.op().primitive != ops::Primitive::convolution || !reads_integers(layer, DType::i8)) return false;
+  if (layer.inputs().size() < 3 || !layer.input(2)) return true;
+  const ir::Value* source = integers_of(layer.input(2)) ? integers_of(layer.input(2)) : layer.input(2);
+  return source->producer() && source->producer()->is_constant();
+}
+
 std::vector<ir::Value*> integer_inputs(const ir::Node& layer, DType result, Build& build) {
   std::vector<ir::Value*> inputs;
   for (size_t k = 0; k < layer.inputs().size(); ++k) {

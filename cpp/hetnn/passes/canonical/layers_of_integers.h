@@ -11,6 +11,10 @@ namespace hetnn::passes::canonical {
 /// and biases of normalizations are constants.
 bool reads_integers(const ir::Node& layer, DType result);
 
+/// Whether a convolution or linear layer reads reals of i8 with i8 weights as above, and a bias that is a constant or
+/// the reals of one.
+bool sums_integers(const ir::Node& layer);
+
 /// What such a layer reads, as integers; a bias as i32 at the scale of the sums. Empty where a bias is too large for
 /// it.
 std::vector<ir::Value*> integer_inputs(const ir::Node& layer, DType result, Build& build);

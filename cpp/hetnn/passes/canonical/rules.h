@@ -10,6 +10,8 @@ namespace hetnn::passes::canonical {
 
 /// Conversions around layers become the types of their values.
 const RuleSet& quantized();
+/// Layers that read integers and whose result stays real; for devices that have them.
+const RuleSet& real_sums();
 /// Images that grow; part of the above.
 Rule bilinear_of_integers();
 /// Layers with slopes behind them; part of the above.

@@ -23,7 +23,8 @@ std::string describe(const Case& c) {
 
 // Padding counts as the zero point of the input, which is nothing.
 std::vector<double> expected_of(const Case& c, const Integers& integers, const std::vector<double>& x,
-                                const std::vector<double>& w, const std::vector<double>& b, int64_t oh, int64_t ow) {
+                                const std::vector<double>& w, const std::vector<double>& b, int64_t oh, int64_t ow,
+                                bool reals) {
   std::vector<double> out;
   const int64_t channels = c.c / c.groups, filters = c.o / c.groups;
   for (int64_t n = 0; n < c.n; ++n)
@@ -41,7 +42,7 @@ std::vector<double> expected_of(const Case& c, const Integers& integers, const s
                        (static_cast<int64_t>(w[static_cast<size_t>(((m * channels + ch) * c.kh + ky) * c.kw + kx)]) -
                         c.weight_zero);
               }
-          out.push_back(integers.result(sum, m));
+          out.push_back(reals ? integers.real(sum, m) : integers.result(sum, m));
         }
   return out;
 }
@@ -59,7 +60,8 @@ void check_conv(const Case& c) {
   const std::vector<double> x = random_integers(c.n * c.c * c.h * c.w, 1),
                             w = random_integers(c.o * c.c / c.groups * c.kh * c.kw, 2),
                             b = random_integers(c.o, 3, -9000, 9000);
-  const std::vector<double> expected = expected_of(c, integers, x, w, b, oh, ow);
+  const std::vector<double> expected = expected_of(c, integers, x, w, b, oh, ow, false),
+                            reals = expected_of(c, integers, x, w, b, oh, ow, true);
   Params params{{"stride", std::vector<int64_t>{c.sh, c.sw}},
                 {"padding", c.padding},
                 {"dilation", std::vector<int64_t>{c.dh, c.dw}},
@@ -77,6 +79,12 @@ void check_conv(const Case& c) {
     if (c.bias) inputs.push_back(plain({c.o}, b, DType::i32));
     check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {expected}, 0,
                  "conv2d_i8 " + describe(c) + " layouts " + std::to_string(layouts));
+    if (c.groups < c.c && c.rounding == Rounding::half_even_fp32) {
+      const TensorView to =
+          layouts == 2 ? TensorView::plain(DType::f32, out) : TensorView::nhwc(DType::f32, out, out[1] + layouts * 3);
+      check_kernel("conv2d_i8", inputs, {to}, params, {reals}, kOfReals,
+                   "conv2d_i8 to reals " + describe(c) + " layouts " + std::to_string(layouts));
+    }
     inputs.push_back({view(out, 9), sum.other});
     check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {sum.expected}, 0,
                  "conv2d_i8 and a sum " + describe(c) + " layouts " + std::to_string(layouts), sum.steps);

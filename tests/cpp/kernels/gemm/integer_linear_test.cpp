@@ -22,7 +22,7 @@ void check_linear(const Layer& layer) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = i / static_cast<size_t>(k) % 2 == 0 ? 127 : -128;
   }
   const std::vector<double> b = random_integers(filters, seed + 2, -60000, 60000);
-  std::vector<double> expected;
+  std::vector<double> expected, reals;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t m = 0; m < filters; ++m) {
       int64_t sum = has_bias ? static_cast<int64_t>(b[static_cast<size_t>(m)]) : 0;
@@ -30,6 +30,7 @@ void check_linear(const Layer& layer) {
         sum += (static_cast<int64_t>(x[static_cast<size_t>(r * k + i)]) - integers.x_zero) *
                (static_cast<int64_t>(w[static_cast<size_t>(m * k + i)]) - integers.weight_zero);
       expected.push_back(integers.result(sum, m));
+      reals.push_back(integers.real(sum, m));
     }
   }
   Params params{{"bias", int64_t{has_bias}}};
@@ -37,6 +38,10 @@ void check_linear(const Layer& layer) {
   std::vector<Tensor> inputs = {plain({rows, k}, x, DType::i8), plain({filters, k}, w, DType::i8)};
   if (has_bias) inputs.push_back(plain({filters}, b, DType::i32));
   const TensorView out = TensorView::plain(DType::i8, std::vector<int64_t>{rows, filters});
+  const TensorView of_reals = TensorView::plain(DType::f32, std::vector<int64_t>{rows, filters});
+  if (steps.empty() && integers.rounding == Rounding::half_even_fp32)
+    check_kernel("linear_i8", inputs, {of_reals}, params, {reals}, kOfReals,
+                 text("linear to reals of ", rows, "x", k, " by ", filters));
   check_kernel("linear_i8", inputs, {out}, params, {expected}, 0, text("linear of ", rows, "x", k, " by ", filters),
                steps);
   if (!steps.empty()) return;

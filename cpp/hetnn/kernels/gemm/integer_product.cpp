@@ -44,6 +44,17 @@ ByteSum byte_sum_of(const Step& step) {
   return out;
 }
 
+// A bias, integers or reals, as reals.
+void place_real_bias(const KernelCall& call, const std::byte* bias, const PanelShape& shape, float* to) {
+  const bool is_real = call.inputs[2].dtype == DType::f32;
+  const std::vector<double> scales = is_real ? std::vector<double>{1} : call.params.reals("bias.scales");
+  for (int64_t filter = 0; filter < shape.groups * shape.cols; ++filter) {
+    const double scale = scales[scales.size() == 1 ? 0 : static_cast<size_t>(filter)];
+    to[column_of(shape, filter)] = is_real ? reinterpret_cast<const float*>(bias)[filter]
+                                           : static_cast<float>(scale * reinterpret_cast<const int32_t*>(bias)[filter]);
+  }
+}
+
 }  // namespace
 
 bool has_real_sums(const KernelCall& call) { return call.outputs[0].dtype == DType::f32; }
@@ -175,16 +186,6 @@ void IntegerSum::add(const int8_t* operand, int8_t* out, int64_t ld_out, Share r
                   .ld_y = ld_out,
                   .rows = rows.end - rows.begin,
                   .n = cols.end - cols.begin});
-}
-
-void place_real_bias(const KernelCall& call, const std::byte* bias, const PanelShape& shape, float* to) {
-  const bool is_real = call.inputs[2].dtype == DType::f32;
-  const std::vector<double> scales = is_real ? std::vector<double>{1} : call.params.reals("bias.scales");
-  for (int64_t filter = 0; filter < shape.groups * shape.cols; ++filter) {
-    const double scale = scales[scales.size() == 1 ? 0 : static_cast<size_t>(filter)];
-    to[column_of(shape, filter)] = is_real ? reinterpret_cast<const float*>(bias)[filter]
-                                           : static_cast<float>(scale * reinterpret_cast<const int32_t*>(bias)[filter]);
-  }
 }
 
 Refusal IntegerProduct::serves(const PanelShape& shape, const KernelCall& call, const ProductOperands& operands) {

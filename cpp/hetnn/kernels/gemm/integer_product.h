@@ -102,9 +102,6 @@ void place_bias(const KernelCall& call, const std::byte* bias, int64_t filters, 
                                        given[given.size() == 1 ? 0 : static_cast<size_t>(filter)]);
 }
 
-/// A bias, integers or reals, as reals.
-void place_real_bias(const KernelCall& call, const std::byte* bias, const PanelShape& shape, float* to);
-
 /// Pointers and strides of one run.
 struct IntegerRun {
   const RowSource* source = nullptr;

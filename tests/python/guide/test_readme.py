@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from importlib.metadata import metadata
 from pathlib import Path
 
 import readme_renderer.markdown
 
+import package_page
+
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
 KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+LINK = re.compile(r"\]\(([^)]*)\)")
 
 
 def test_the_description_renders_as_the_index_shows_it() -> None:
-    shown = readme_renderer.markdown.render(README)
+    shown = readme_renderer.markdown.render(package_page.description())
     assert shown
     assert shown.count("<table") == 2
     assert "<img" in shown
 
 
-def test_links_are_whole_and_lead_to_files_of_the_tree() -> None:
-    home = re.escape(dict(url.split(", ") for url in metadata("hetnn").get_all("Project-URL") or [])["Homepage"])
-    raw = home.replace("github", "raw.githubusercontent")
-    inside = re.compile(rf"(?:{home}/(?:blob|tree)|{raw})/main/([^#]*)(?:#.*)?")
-    for link in re.findall(r"\]\(([^)]*)\)", README):
-        found = inside.fullmatch(link)
-        assert found, f"{link} is not whole, or not of this project"
-        assert (ROOT / found.group(1)).exists(), link
+def test_links_lead_to_files_of_the_tree_and_are_whole_in_the_package() -> None:
+    links = LINK.findall(README)
+    assert links
+    assert [link for link in links if "://" not in link and not (ROOT / link.partition("#")[0]).exists()] == []
+    about = metadata("hetnn")
+    description = about.get_payload()  # type: ignore[attr-defined]
+    assert [link for link in LINK.findall(description) if "://" not in link] == []
+    urls = dict(url.split(", ") for url in about.get_all("Project-URL") or [])
+    assert list(urls) == ["Homepage", "Documentation", "Changelog", "Issues"]
+    raw = package_page.REPOSITORY.replace("github", "raw.githubusercontent")
+    assert all(url.startswith(urls["Homepage"]) for url in urls.values())
+    for link, told in zip(links, LINK.findall(description), strict=True):
+        assert re.fullmatch(rf"(?:{urls['Homepage']}/(?:blob|tree)|{raw})/main/{re.escape(link)}", told), told
+
+
+def test_the_address_of_the_repository_stands_in_one_place() -> None:
+    host = package_page.REPOSITORY.removeprefix("https://")
+    found = subprocess.run(["git", "grep", "-lI", host], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    assert found in ([], ["tools/package_page.py"])  # none: not a checkout
 
 
 def test_the_readme_has_what_a_stranger_looks_for() -> None:

@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
 CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.cmake' -o -name CMakeLists.txt \))
-PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed -o -path '*/page/*')
+PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md tools/package_page.py $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed -o -path '*/page/*')
 CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
@@ -310,9 +310,9 @@ $(STAMPS)/wheel: $(STAMPS)/install
 	rm -rf dist
 	$(PY) tools/finish_wheel.py build/wheelhouse/hetnn-*.whl dist --built $(BUILD)
 	@touch $@
-# What is published: a wheel for each Python that is there, for glibc 2.28 and newer.
+# What is published: a wheel for each Python that is here or that uv fetches, for glibc 2.28 and newer.
 wheels: $(STAMPS)/requirements
-	$(PY) -m pip install -q ziglang==0.17.1
+	$(PY) -m pip install -q ziglang==0.17.1 uv==0.13.9
 	$(PY) tools/build_wheels.py
 
 # Generated files.

@@ -2,8 +2,9 @@
 
 python tools/build_wheels.py [PYTHON...] [--folder dist] [--build build/wheels]
 
-PYTHON are interpreters; without any, those of 3.10 to 3.14 that are there, on the path and of pyenv. Each is given an
-environment of its own with what building needs. The core is compiled once; for another Python only the bindings are.
+PYTHON are interpreters; without any, one of each version from 3.10 to 3.14: on the path, in pyenv, in a manylinux
+container, else as uv fetches it. What is not to be had is told at the end. Each is given an environment of its own with
+what building needs. The core is compiled once; for another Python only the bindings are.
 Where this machine's glibc is newer, as outside of a manylinux_2_28 container, libraries are linked to the names that
 glibc 2.28 had, which the package `ziglang` knows, and to those that libstdc++ had then; what GCC's headers ask of a
 newer libstdc++ comes out of the static one, as in the compilers of those containers. auditwheel then looks that no
@@ -20,6 +21,8 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import auditwheel.policy
@@ -164,16 +167,47 @@ def version_of(python: str | Path) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def pythons_here() -> list[str]:
-    """An interpreter of each version that is there: by its name on the path, else pyenv's."""
+def candidates(version: str) -> Iterator[str]:
+    """Where an interpreter of that version may be: on the path, in pyenv, of uv, in a manylinux container."""
+    for place in os.get_exec_path():
+        yield os.path.join(place, f"python{version}")
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found: dict[str, str] = {}
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", Path.home() / ".local/share/uv/python"))
+    tag = f"cp{version.replace('.', '')}"
+    folders = (pyenv.glob(f"{version}.*"), uv.glob(f"cpython-{version}.*"), Path("/opt/python").glob(f"{tag}-{tag}"))
+    for folder in sorted(chain(*folders), reverse=True):
+        yield str(folder / "bin" / "python")
+
+
+def python_here(version: str) -> str | None:
+    """The first that runs and is of that version; a name on the path may only say what is missing."""
+    return next(
+        (path for path in candidates(version) if os.access(path, os.X_OK) and version_of(path) == version), None
+    )
+
+
+def fetched(version: str) -> tuple[str | None, str]:
+    """An interpreter of that version as uv fetches it; else None, and the last of what uv said."""
+    uv = shutil.which("uv")
+    if uv is None:
+        return None, "uv, which fetches interpreters, is not installed"
+    done = subprocess.run([uv, "python", "install", version], capture_output=True, text=True)
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return python_here(version), f"uv: {said[-1]}" if said else "uv has none"
+
+
+def pythons_here() -> tuple[list[str], list[str]]:
+    """An interpreter of each version, and a sentence for each that is neither here nor to be had."""
+    found, missing = [], []
     for version in VERSIONS:
-        candidates = [shutil.which(f"python{version}"), *map(str, pyenv.glob(f"{version}.*/bin/python"))]
-        for path in candidates:
-            if path and version_of(path) == version:
-                found.setdefault(version, path)
-    return list(found.values())
+        path, why = python_here(version), ""
+        if path is None:
+            path, why = fetched(version)
+        if path is None:
+            missing.append(f"no wheel for Python {version}: it is not here, and cannot be fetched ({why})")
+        else:
+            found.append(path)
+    return found, missing
 
 
 def environment(python: str, build: Path) -> Path:
@@ -211,16 +245,17 @@ def is_newer_here() -> bool:
     return name != "glibc" or tuple(map(int, version.split(".")[:2])) > GLIBC
 
 
-def main() -> int:
+def main() -> int | str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
     parser.add_argument("--folder", type=Path, default=ROOT / "dist")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "wheels")
     args = parser.parse_args()
-    pythons = args.pythons or pythons_here()
+    pythons, missing = (args.pythons, []) if args.pythons else pythons_here()
     newer = is_newer_here()
     settings = old_libraries(args.build) if newer else []
     print(f"building for {', '.join(map(version_of, pythons))}", flush=True)
+    wheels: list[Path] = []
     for python in pythons:
         inside = environment(python, args.build)
         made = args.build / "made"
@@ -235,7 +270,11 @@ def main() -> int:
         subprocess.run([*finish, "--platform", PLATFORM, *linked], check=True, env=of_our_own)
         (wheel,) = args.folder.glob(f"{'-'.join(plain.name.split('-')[:4])}-*{PLATFORM}.whl")
         try_out(wheel, python, args.build)
-    return 0
+        wheels.append(wheel)
+    for wheel in wheels:
+        print(f"{wheel.stat().st_size:>12,} bytes  {wheel.name}")
+    print("\n".join(missing))
+    return 0 if wheels else "there is no Python to build for"
 
 
 if __name__ == "__main__":

@@ -31,6 +31,30 @@ class Branches(nn.Module):
         return torch.cond(wide, grow, shrink, (x,))
 
 
+class OpenBranches(nn.Module):
+    """Layers are heavy, so that only the branch that is taken runs; the number of rows is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(3, 4), nn.Linear(3, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda x: self.left(x).sigmoid(), lambda x: self.right(x).tanh(), (x,)) * 2
+
+
+class BranchesInALoop(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        def body(k: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+            y = torch.cond(k % 2 > 0, lambda x: self.left(x).sigmoid(), lambda x: self.right(x).tanh(), (x,))
+            return k + 1, y * 2
+
+        return while_loop(lambda k, x: k < 3, body, (torch.zeros((), dtype=torch.int64), x))[1]
+
+
 class Mapped(nn.Module):
     def forward(self, xs: Tensor, y: Tensor) -> Tensor:
         return torch_map(lambda x, y: x * y + 1, xs, y)
@@ -53,6 +77,15 @@ class Endless(nn.Module):
     def forward(self, x: Tensor, n: Tensor) -> tuple[Tensor, Tensor]:
         start = torch.zeros((), dtype=torch.int64)
         return while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 2), (start, x))
+
+
+@pytest.mark.parametrize("net", [OpenBranches(), BranchesInALoop()])
+def test_the_branch_that_is_taken_may_have_as_many_rows_as_are_given(net: nn.Module) -> None:
+    x = torch.linspace(-1, 2, 12).reshape(4, 3)
+    exe = hetnn.compile(net, args=(x,), dynamic_shapes=({0: torch.export.Dim("n", min=1, max=9)},))
+    with torch.no_grad():
+        for given in (x, -x, x[:1], torch.randn(9, 3)):
+            torch.testing.assert_close(exe(given), net(given))
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])

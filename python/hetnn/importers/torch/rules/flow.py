@@ -71,7 +71,7 @@ def _taken_alone(call: Call, chosen: Any, yes: Any, no: Any, operands: Sequence[
     for k, (a, b) in enumerate(zip(*rows, strict=True)):
         if a.dtype != b.dtype or len(a.shape) != len(b.shape):
             raise Unsupported("branches whose results differ in type or rank")
-        sizes = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape[1:], b.shape[1:], strict=True)]
+        sizes = _found(call, a.shape[1:], b.shape[1:])
         one = call.create("choose", [chosen, a, b], sizes=[1, *sizes])
         out.append(_named(call, k, call.reshape(one, sizes), sizes))
     return out
@@ -85,8 +85,13 @@ def _choose(call: Call, condition: Any, k: int, a: Any, b: Any) -> Any:
         raise Unsupported("branches whose results differ in type or rank")
     if list(a.shape) == list(b.shape):
         return call.create("where", [condition, a, b])
-    found = [m if m == n else call.new_size(0, MOST) for m, n in zip(a.shape, b.shape, strict=True)]
+    found = _found(call, a.shape, b.shape)
     return _named(call, k, call.create("choose", [condition, a, b], sizes=found), found)
+
+
+def _found(call: Call, a: Sequence[Size], b: Sequence[Size]) -> list[Size]:
+    """Sizes of the one of two values that is chosen: numbers where both have them, else found as it is."""
+    return [m if m == n and isinstance(m, int) else call.new_size(0, MOST) for m, n in zip(a, b, strict=True)]
 
 
 def _named(call: Call, k: int, chosen: Any, found: Sequence[Size]) -> Any:
@@ -156,8 +161,20 @@ def _looped(call: Call, trips: Any, going: Any, state: Sequence[Any], build: Any
     """A loop: what it carries, then what its rounds add, along an axis of their number."""
     types = [BodyInput("i64", []), BodyInput("bool", []), *(BodyInput(x.dtype, list(x.shape)) for x in state)]
     body, given = call.loop_body(types, build)
-    sizes = [size for x in given[1 + len(state) :] for size in x.shape]
-    return loop_node(call, body, given, [trips, going], state, call.new_size(0, MOST), sizes)
+    stacked = given[1 + len(state) :]
+    # Sizes that are known are found too where they are symbols, and then taken as what they were.
+    sizes = [
+        size if isinstance(size, int) or body.finds(size) else call.new_size(0, MOST)
+        for x in stacked
+        for size in x.shape
+    ]
+    count = call.new_size(0, MOST)
+    made = loop_node(call, body, given, [trips, going], state, count, sizes)
+    for k, x in enumerate(stacked, len(state)):
+        shape = [count, *x.shape]
+        if not any(map(body.finds, x.shape)) and shape != list(made[k].shape):
+            made[k] = call.reshape(made[k], shape)
+    return made
 
 
 @TORCH.rule("while_loop")

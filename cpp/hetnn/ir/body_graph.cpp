@@ -30,15 +30,9 @@ class Builder {
     return std::move(graph_);
   }
 
-  std::vector<BodyValue> values() {
+  NumberedBody numbered() {
     fill();
-    std::vector<BodyValue> out;
-    for (size_t k = 0; k < values_.size(); ++k) {
-      const Value& value = *values_[k];
-      if (value.producer() && !value.producer()->is_constant())
-        out.push_back({value.name(), static_cast<int64_t>(k), value.type()});
-    }
-    return out;
+    return {std::move(graph_), std::move(values_)};
   }
 
  private:
@@ -121,7 +115,7 @@ class Builder {
 
 Graph body_graph(const Graph& around, const Node& loop) { return Builder(around, loop).run(); }
 
-std::vector<BodyValue> body_values(const Graph& around, const Node& loop) { return Builder(around, loop).values(); }
+NumberedBody numbered_body(const Graph& around, const Node& loop) { return Builder(around, loop).numbered(); }
 
 bool is_constant_of_body(const Node& loop, size_t index) {
   return index >= ops::kBeforeValues + ops::carried_values(loop.call()) && loop.constant_input(index);

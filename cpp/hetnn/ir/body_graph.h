@@ -14,13 +14,12 @@ namespace hetnn::ir {
 /// that the body reads and no shape of its inputs gives. Outputs are what the body gives.
 Graph body_graph(const Graph& around, const Node& loop);
 
-/// What a call of such a body gives: its name in the body's graph, its number in the body's text, and its type there.
-struct BodyValue {
-  std::string name;
-  int64_t number;
-  Type type;
+/// The same with every call, without outputs, and its values by their numbers in the body's text.
+struct NumberedBody {
+  Graph graph;
+  std::vector<Value*> values;
 };
-std::vector<BodyValue> body_values(const Graph& around, const Node& loop);
+NumberedBody numbered_body(const Graph& around, const Node& loop);
 
 /// Whether input `index` of such a node is a constant of its body's graph.
 bool is_constant_of_body(const Node& loop, size_t index);

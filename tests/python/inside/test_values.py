@@ -213,6 +213,59 @@ def test_a_value_of_a_branch_is_there_where_it_is_taken(sign: int) -> None:
     torch.testing.assert_close(y, net(x))
 
 
+class Triangle(torch.nn.Module):
+    """Round k of the outer loop has k rounds of the inner, of which odd ones take another branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.left, self.right = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        zero = torch.zeros((), dtype=torch.int64)
+
+        def body(k: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            def inner(j: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+                z = torch.cond(j % 2 > 0, lambda y: self.left(y).sigmoid(), lambda y: self.right(y).tanh(), (y,))
+                return j + 1, z * 2
+
+            y = torch.while_loop(lambda j, y: j < k, inner, (zero, x))[1]
+            return k + 1, y.cos()
+
+        return torch.while_loop(lambda k, x: k < 5, body, (torch.tensor(0), x))[1]
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_values_of_loops_within_loops_are_in_the_order_of_their_rounds(is_open: bool) -> None:
+    """Of any depth, and however often each round has rounds of its own."""
+    x = torch.linspace(-1, 1, 6).reshape(2, 3)
+    sizes = ({0: torch.export.Dim("n", min=1, max=9)},) if is_open else None
+    net = Triangle().eval()
+    exe = hetnn.compile(net, args=(x,), dynamic_shapes=sizes)
+    expected: dict[str, list[torch.Tensor]] = {"tanh": [], "sigmoid": [], "mul": [], "cos": []}
+    now = x
+    for k in range(5):
+        for j in range(k):
+            name, layer = ("sigmoid", net.left) if j % 2 else ("tanh", net.right)
+            expected[name].append(getattr(layer(now), name)())
+            now = expected[name][-1] * 2
+            expected["mul"].append(now)
+        expected["cos"].append(now.cos())
+        now = expected["cos"][-1]
+    assert exe._source is not None
+    names = {name.rsplit(".", 1)[1]: name for name, _, _ in exe._source.repeated}
+    asked = [names[op] for op in ("cos", "sigmoid", "mul", "tanh")]
+    assert sorted(name.count(".") for name in asked) == [1, 2, 3, 3]
+    y, values = exe.run([x], also=asked)
+    for op, rounds in expected.items():
+        torch.testing.assert_close(values[names[op]], torch.stack(rounds))
+    torch.testing.assert_close(y, now)
+    assert exe.run([x], also=asked[3:])[-1].keys() == {asked[3]}
+    found = exe.compare(None, (x,))
+    assert found.first is None
+    assert set(asked) <= {row["node"] for row in found.rows}
+
+
 @pytest.mark.parametrize("net", [Loop(), Branches().eval()])
 def test_a_comparison_looks_into_bodies(net: torch.nn.Module) -> None:
     x = torch.linspace(-1, 2, 6).reshape(2, 3)

@@ -198,6 +198,39 @@ Tensor copy_of(const View& view) {
 
 namespace {
 
+// An attribute as attr_of reads it.
+struct Writer {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const Dim& value) const { return value.to_string(); }
+  std::string operator()(double value) const {
+    char buffer[32];
+    return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value).ptr};
+  }
+  std::string operator()(const std::string& value) const {
+    constexpr std::string_view kSeparators = "%;|(){}[]", kDigits = "0123456789abcdef";
+    std::string out;
+    for (const char c : value) {
+      if (kSeparators.find(c) == kSeparators.npos) {
+        out += c;
+      } else {
+        out += {'%', kDigits[static_cast<size_t>(c) >> 4], kDigits[static_cast<size_t>(c) & 15]};
+      }
+    }
+    return out;
+  }
+  std::string operator()(DType value) const { return std::string(dtype_name(value)); }
+  template <typename T>
+  std::string operator()(const std::vector<T>& values) const {
+    std::string out = "[";
+    for (const T& value : values) out += (out.size() > 1 ? "," : "") + (*this)(value);
+    return out + "]";
+  }
+  std::string operator()(const Tensor&) const {
+    HETNN_ASSERT(false, "a call of a body holds no tensor");
+    return {};
+  }
+};
+
 Body read(const Call& call, std::string_view attr, bool calls) {
   Body out;
   for (std::string_view rest = call.string(attr); !rest.empty();) {
@@ -227,6 +260,27 @@ Body read(const Call& call, std::string_view attr, bool calls) {
 }  // namespace
 
 Body read_body(const Call& call, std::string_view attr) { return read(call, attr, true); }
+
+std::string write_body(const Body& body) {
+  std::string out;
+  for (const auto& [input, sizes] : body.taken) {
+    out += text("take ", input);
+    for (const std::string& size : sizes) out += text(" ", size);
+    out += " | ";
+  }
+  for (const Body::Node& step : body.steps) {
+    out += step.op->name;
+    for (const int64_t k : step.inputs) out += k < 0 ? " _" : text(" ", k);
+    out += " {";
+    for (const auto& [name, value] : step.attrs)
+      out += text(out.back() == '{' ? "" : ";", name, "=", std::visit(Writer{}, value));
+    out += "} | ";
+  }
+  out += "give";
+  for (const int64_t k : body.outputs) out += text(" ", k);
+  return out;
+}
+
 Body read_taken(const Call& call, std::string_view attr) { return read(call, attr, false); }
 
 std::vector<Type> taken_types(const Call& call, const Body& body, std::vector<Type> inputs) {

@@ -36,6 +36,8 @@ Tensor copy_of(const View& view);
 
 /// The body in the attribute `attr`. Fails where it is none.
 Body read_body(const Call& call, std::string_view attr);
+/// The text that it is read from. Sizes around it must be called `outer0`, `outer1`, ... there.
+std::string write_body(const Body& body);
 /// Of it `taken` alone, for who has the calls otherwise: each run of a loop asks.
 Body read_taken(const Call& call, std::string_view attr);
 

@@ -101,9 +101,15 @@ std::vector<Type> infer(const Call& call) {
     out.push_back(before);
     if (changes(body, k)) out.back().shape = next(before.shape.size());
   }
-  for (size_t k = kBodyOutputs + carried; k < made.size(); ++k) {
+  const size_t first = kBodyOutputs + carried;
+  const std::vector<bool> appended = appended_values(call, made.size() - first);
+  for (size_t k = first; k < made.size(); ++k) {
     Shape shape = next(made[k].shape.size());
-    shape.insert(shape.begin(), call.integer("count"));
+    if (!appended[k - first]) {
+      shape.insert(shape.begin(), call.integer("count"));
+    } else if (shape.empty()) {
+      fail(call, "loop_c10", text("it appends what is stacked as number ", k - first, ", which has no axis."));
+    }
     out.push_back({made[k].dtype, std::move(shape)});
   }
   return out;
@@ -119,6 +125,7 @@ void meaning(const Evaluation& e) {
   std::vector<View> given(kBeforeValues);
   for (size_t k = kBeforeValues; k < e.inputs.size(); ++k) given.push_back(e.inputs[k]);
   std::vector<std::vector<Tensor>> rounds(e.call.outputs.size() - carried);  // of every stacked value
+  const std::vector<bool> appended = appended_values(e.call, rounds.size());
   const std::unique_ptr<RunningBody> running =
       compiled ? e.host.compiled->open(e.call) : run_by_meanings(e.call, body, e.host);
   int64_t count = 0;
@@ -141,8 +148,11 @@ void meaning(const Evaluation& e) {
     for (size_t k = 0; k < rounds.size(); ++k) {
       const Type& type = e.call.output(carried + k);
       Tensor& now = made[kBodyOutputs + carried + k];
-      if (now.dtype() != type.dtype || now.shape().size() + 1 != type.shape.size())
+      if (now.dtype() != type.dtype || now.shape().size() + (appended[k] ? 0 : 1) != type.shape.size())
         fail(e.call, "loop_c9", text("its body does not give what stacks says, '", e.call.string("stacks"), "'."));
+      // What adds nothing may have any other sizes, as a branch that was not taken.
+      if (appended[k] && !rounds[k].empty() && now.shape()[0] == 0) continue;
+      if (appended[k] && !rounds[k].empty() && rounds[k][0].shape()[0] == 0) rounds[k].clear();
       rounds[k].push_back(std::move(now));
     }
   }
@@ -158,12 +168,16 @@ void meaning(const Evaluation& e) {
       shape = rounds[k][0].shape();
     } else {
       const Shape& declared = e.call.output(carried + k).shape;
-      for (size_t axis = 1; axis < declared.size(); ++axis) {
+      for (size_t axis = appended[k] ? 0 : 1; axis < declared.size(); ++axis) {
         shape.push_back(declared[axis].is_static() ? declared[axis].value() : 0);
       }
     }
+    if (appended[k]) {
+      shape[0] = 0;
+      for (const Tensor& round : rounds[k]) shape[0] += round.shape()[0];
+    }
     sizes.insert(sizes.end(), shape.begin(), shape.end());
-    shape.insert(shape.begin(), count);
+    if (!appended[k]) shape.insert(shape.begin(), count);
     shapes.push_back(std::move(shape));
   }
   define(e, "count", count);
@@ -176,7 +190,8 @@ void meaning(const Evaluation& e) {
   for (size_t k = 0; k < rounds.size(); ++k) {
     std::byte* to = e.output(carried + k, shapes[k]).data;
     for (const Tensor& round : rounds[k]) {
-      if (round.shape() != rounds[k][0].shape()) {
+      const size_t same = appended[k] ? 1 : 0;  // the first axis that is
+      if (!std::ranges::equal(std::span(round.shape()).subspan(same), std::span(rounds[k][0].shape()).subspan(same))) {
         fail(e.call, "loop_c7", "rounds of a stacked value must have one shape.");
       }
       to = std::copy_n(round.data(), round.bytes(), to);
@@ -200,6 +215,19 @@ size_t carried_values(const Call& loop) {
   return static_cast<size_t>(carried);
 }
 
+std::vector<bool> appended_values(const Call& loop, size_t stacked) {
+  std::vector<bool> out(stacked);
+  for (const Dim& number : loop.integers("appended")) {
+    if (!number.is_static() || number.value() < 0 || number.value() >= static_cast<int64_t>(stacked)) {
+      fail(loop, "loop_c10",
+           text("appended must hold numbers of the ", stacked, " values that are stacked; got ",
+                to_string(loop.integers("appended")), "."));
+    }
+    out[static_cast<size_t>(number.value())] = true;
+  }
+  return out;
+}
+
 std::vector<Type> body_inputs(const Call& loop, const Body& body) {
   return taken_types(loop, body, types_of_inputs(loop));
 }
@@ -213,20 +241,24 @@ OpDef define_loop() {
       .inputs = {{"trips", "one i64: the most rounds"},
                  {"going", "one bool: whether there is a first round; absent: there is", true},
                  {"values", "those that are carried, then what the body reads besides", true, true}},
-      .attrs = {{"body", AttrKind::string, std::nullopt,
-                 "its calls: of the round's number, whether it goes on, and the values; they give whether there is "
-                 "another round, what is carried, and what is stacked"},
-                {"carried", AttrKind::integer, Dim(0), "how many values are carried"},
-                found_size("count", "the number of rounds"),
-                found_sizes("sizes",
-                            "those of every carried value that changes its shape, and of a round of every stacked one, "
-                            "in order"),
-                {"outer", AttrKind::integers, std::vector<Dim>{}, "sizes of the graph around it, which the body reads"},
-                {"stacks", AttrKind::string, std::string(),
-                 "element type and rank of a round of every stacked value, as f32:2; where it says them, a body that "
-                 "does not fit the sizes of a run ends only a run that has a round"},
-                {"program", AttrKind::integer, Dim(-1),
-                 "the number of the program that the body was compiled into; -1: its calls run by their meanings"}},
+      .attrs =
+          {{"body", AttrKind::string, std::nullopt,
+            "its calls: of the round's number, whether it goes on, and the values; they give whether there is "
+            "another round, what is carried, and what is stacked"},
+           {"carried", AttrKind::integer, Dim(0), "how many values are carried"},
+           found_size("count", "the number of rounds"),
+           found_sizes("sizes",
+                       "those of every carried value that changes its shape, and of a round of every stacked one, "
+                       "in order"),
+           {"outer", AttrKind::integers, std::vector<Dim>{}, "sizes of the graph around it, which the body reads"},
+           {"stacks", AttrKind::string, std::string(),
+            "element type and rank of a round of every stacked value, as f32:2; where it says them, a body that "
+            "does not fit the sizes of a run ends only a run that has a round"},
+           {"appended", AttrKind::integers, std::vector<Dim>{},
+            "numbers of stacked values whose rounds are put behind one another along their own first axis, in place "
+            "of a new one; `sizes` then holds the whole's"},
+           {"program", AttrKind::integer, Dim(-1),
+            "the number of the program that the body was compiled into; -1: its calls run by their meanings"}},
       .outputs = {"carried", "stacked"},
       .traits = static_cast<uint32_t>(Trait::control),
       .infer = infer,
@@ -239,7 +271,9 @@ OpDef define_loop() {
           "give 1 4 5\", carried = 1, count = rounds, sizes = [a,b], outer = [m]}",
           "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}",
           "loop(i64[] {0}, _, f32[n], f32[m]) {body = \"concat 2 3 {axis=0} | give 1 4\", carried = 0, count = rounds, "
-          "sizes = [a], stacks = \"f32:1\"}"}};
+          "sizes = [a], stacks = \"f32:1\"}",
+          "loop(i64[] {3}, _, f32[2]) {body = \"take 2 u | concat 2 2 {axis=0} | give 1 3 3\", carried = 1, count = "
+          "rounds, sizes = [a,b], appended = [0]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -36,14 +36,26 @@ std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, co
 // Of a pass and the share of the whole that is done.
 using Progress = py::typing::Callable<void(std::string, double)>;
 
+// Of a function that outlives it.
+ProgressScope::Tell telling(const Progress& progress) {
+  return [&progress](std::string_view step, double done) {
+    const py::gil_scoped_acquire gil;
+    progress(step, done);
+  };
+}
+
 std::unique_ptr<Compilation> compile(const ir::Graph& graph, const std::string& target, const std::string& options,
                                      const std::string& signature, const std::optional<Progress>& progress) {
-  if (!progress) return make<Compilation>(graph, target, options, signature);
-  const ProgressScope scope([&](std::string_view step, double done) {
-    const py::gil_scoped_acquire gil;
-    (*progress)(step, done);
-  });
+  std::optional<ProgressScope> scope;
+  if (progress) scope.emplace(telling(*progress));
   return make<Compilation>(graph, target, options, signature);
+}
+
+std::unique_ptr<PlannedModel> plan_model(const ir::Graph& graph, const std::string& target, const std::string& options,
+                                         const std::optional<Progress>& progress) {
+  std::optional<ProgressScope> scope;
+  if (progress) scope.emplace(telling(*progress));
+  return make<PlannedModel>(graph, target, options);
 }
 
 // An image that Python hands on without a copy.
@@ -198,8 +210,8 @@ void bind_compile(py::module_& m) {
         py::arg("progress") = py::none(),
         "Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each "
         "pass, again while it lasts, and the share of the whole that is done.");
-  m.def("plan", &make<PlannedModel>, py::arg("graph"), py::arg("target"), py::arg("options"),
-        "Plans a graph without compiling it.");
+  m.def("plan", &plan_model, py::arg("graph"), py::arg("target"), py::arg("options"), py::arg("progress") = py::none(),
+        "Plans a graph without compiling it; `progress` as of `compile`.");
   m.def(
       "check",
       [](const ir::Graph& graph, const std::string& target) { return check_json(graph.clone(), parse_target(target)); },

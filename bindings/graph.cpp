@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "bindings/attributes.h"
 #include "bindings/dims.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/ir/interpret.h"
 #include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/symbols.h"
@@ -249,12 +251,20 @@ void bind_graph(py::module_& m) {
 
   m.def(
       "interpret",
-      [](const ir::Graph& graph, const std::vector<py::array>& inputs) {
+      [](const ir::Graph& graph, const std::vector<py::array>& inputs,
+         const std::optional<py::typing::Callable<void(double)>>& tell) {
         std::vector<Tensor> tensors;
         tensors.reserve(inputs.size());
         for (const py::array& array : inputs) tensors.push_back(tensor_of(array));
         std::vector<Tensor> results;
         {
+          std::optional<ProgressScope> scope;
+          if (tell) {
+            scope.emplace([&](std::string_view, double done) {
+              const py::gil_scoped_acquire gil;
+              (*tell)(done);
+            });
+          }
           py::gil_scoped_release release;
           results = ir::interpret(graph, tensors);
         }
@@ -262,7 +272,10 @@ void bind_graph(py::module_& m) {
         for (const Tensor& tensor : results) out.append(array_of(tensor));
         return out;
       },
-      py::arg("graph"), py::arg("inputs"), "Runs a graph by its operators' reference meanings.");
+      py::arg("graph"), py::arg("inputs"), py::arg("tell") = py::none(),
+      "Runs a graph by its operators' reference meanings. `tell` is called now and then with what of it is done, from "
+      "0 "
+      "to 1.");
 }
 
 }  // namespace hetnn

@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +16,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/views.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/disjoint.h"
@@ -122,18 +124,31 @@ class Arrays final : public ops::Results {
 };
 
 // Runs, without the GIL unless that is sure to take less than handing the GIL over; where it is the main thread's
-// doing, Ctrl-C ends it.
+// doing, Ctrl-C ends it, and what `tell` raises, which is called now and then with the share that is done.
 void run_interruptibly(Executable& executable, std::span<const ops::View> inputs, ops::Results& outputs,
-                       runtime::RunOptions options) {
+                       runtime::RunOptions options, const std::optional<py::typing::Callable<void(double)>>& tell) {
   static const auto main_thread =
       py::module_::import("threading").attr("main_thread")().attr("ident").cast<unsigned long>();
   std::optional<Stop> interrupt;
-  if (!options.stop && PyThread_get_thread_ident() == main_thread) {
+  if (!options.stop && (tell || PyThread_get_thread_ident() == main_thread)) {
     interrupt.emplace([&] {
       const py::gil_scoped_acquire gil;
       if (PyErr_CheckSignals() != 0) interrupt->request();
     });
     options.stop = &*interrupt;
+  }
+  std::optional<ProgressScope> scope;
+  if (tell && interrupt) {
+    scope.emplace([&](std::string_view, double done) {
+      const py::gil_scoped_acquire gil;
+      if (PyErr_Occurred()) return;
+      try {
+        (*tell)(done);
+      } catch (py::error_already_set& error) {  // threads that wait for one another must all come to their end
+        error.restore();
+        interrupt->request();
+      }
+    });
   }
   try {
     std::optional<py::gil_scoped_release> release;
@@ -162,7 +177,8 @@ py::array plain(const py::array& array) {
 // that a run makes none.
 std::vector<py::array> run(Executable& executable, std::vector<py::array> inputs, const py::object& out,
                            runtime::RunTimes& times, bool time_commands, std::optional<runtime::Session*> session,
-                           bool overlap, std::optional<Stop*> stop) {
+                           bool overlap, std::optional<Stop*> stop,
+                           const std::optional<py::typing::Callable<void(double)>>& tell) {
   Arrays outputs(executable.output_count(), out);
   std::vector<ops::View> views = views_of(inputs);
   if (!std::all_of(inputs.begin(), inputs.end(), is_plain)) {
@@ -180,7 +196,8 @@ std::vector<py::array> run(Executable& executable, std::vector<py::array> inputs
                      .overlap = overlap,
                      .stop = stop.value_or(nullptr),
                      .times = &times,
-                     .time_commands = time_commands});
+                     .time_commands = time_commands},
+                    tell);
   return outputs.arrays();
 }
 
@@ -294,9 +311,12 @@ void bind_runtime_executable(py::module_& m) {
           "Maps a .hetnn file, or copies it. `elsewhere` has, by device, what makes kind, version and bytes of code "
           "from "
           "the image of a subprogram of it.")
-      .def("run", &run, py::arg("inputs"), py::arg("out"), py::arg("times"), py::arg("time_commands") = false,
-           py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
-           "The outputs for contiguous arrays in the model's order. Fills `times`.")
+      .def(
+          "run", &run, py::arg("inputs"), py::arg("out"), py::arg("times"), py::arg("time_commands") = false,
+          py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),
+          py::arg("tell") = py::none(),
+          "The outputs for contiguous arrays in the model's order. Fills `times`. `tell` is called while it lasts with "
+          "what of it is done, from 0 to 1; what it raises ends the run.")
       .def(
           "save", [](Executable& e, const std::string& path) { program::write_file(path, e.image()); }, py::arg("path"),
           py::call_guard<py::gil_scoped_release>(), "Writes the image, with all shapes compiled so far.")

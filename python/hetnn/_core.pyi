@@ -547,10 +547,12 @@ def insert_conversions(
     """
 
 def interpret(
-    graph: Graph, inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]
+    graph: Graph,
+    inputs: collections.abc.Sequence[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]],
+    tell: collections.abc.Callable[[float], None] | None = None,
 ) -> list[typing.Any]:
     """
-    Runs a graph by its operators' reference meanings.
+    Runs a graph by its operators' reference meanings. `tell` is called now and then with what of it is done, from 0 to 1.
     """
 
 def isa_manual() -> str:
@@ -598,9 +600,11 @@ def operators() -> list[typing.Any]:
     Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, constraints, tolerance, samples.
     """
 
-def plan(graph: Graph, target: str, options: str) -> NetworkPlan:
+def plan(
+    graph: Graph, target: str, options: str, progress: collections.abc.Callable[[str, float], None] | None = None
+) -> NetworkPlan:
     """
-    Plans a graph without compiling it.
+    Plans a graph without compiling it; `progress` as of `compile`.
     """
 
 def quantize_roles(graph: Graph) -> list[typing.Any]:

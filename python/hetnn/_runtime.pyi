@@ -243,9 +243,10 @@ class Executable:
         session: Session | None = None,
         overlap: bool = True,
         stop: Stop | None = None,
+        tell: collections.abc.Callable[[float], None] | None = None,
     ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
         """
-        The outputs for contiguous arrays in the model's order. Fills `times`.
+        The outputs for contiguous arrays in the model's order. Fills `times`. `tell` is called while it lasts with what of it is done, from 0 to 1; what it raises ends the run.
         """
     def save(self, path: str) -> None:
         """

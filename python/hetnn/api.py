@@ -21,7 +21,7 @@ from hetnn.json_text import dump_json, load_json
 from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
-from hetnn.progress import Step, Telling, counted
+from hetnn.progress import Step, Telling, counted, silent
 from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
 from hetnn.trials import fastest
@@ -58,13 +58,14 @@ def compile(
     example: inputs of the sizes that matter most, or their shapes, in order or by name: what a dynamic model is planned
         for. Other sizes run as well.
     progress: called with the name of each step, each pass of the compiler among them, and again while it lasts; the
-        name has `left_s`, the seconds that importing or compiling is going to take, or None where that is not known.
+        name has `left_s`, the seconds that it is going to take (of a pass: that compiling is), or None where that is
+        not known.
         What it raises ends the work.
     An ONNX model whose inputs share the name of a size is kept, to be compiled again for callers to whom they differ;
     so is one that has values for some of its inputs (initializers), for callers who give others.
     Errors: InvalidModel, Unsupported and DoesNotFit, with the model's own source lines.
     """
-    step = progress or _silent
+    step = progress or silent
     began = time.perf_counter()
     settings = read_options(options)
     threads = settings.get("threads")
@@ -110,7 +111,7 @@ def _compiled(
 ) -> Executable:
     signature = dump_json(imported.signature, "signature") if imported.signature else ""
     described, options = dump_json(target, "target"), dump_json(settings, "options")
-    telling = None if step is _silent else Telling(step)
+    telling = None if step is silent else Telling(step)
     compilation = _core.compile(imported.graph, described, options, signature, telling)
     passes = compilation.passes
     step(Step("load"))
@@ -133,15 +134,22 @@ def plan(
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
     example: Sequence[Any] | Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
 ) -> Plan:
     """What `compile` would decide, without compiling: the dry run. Arguments as there."""
-    settings = read_options(options)
-    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
+    step, settings = progress or silent, read_options(options)
+    with counted(step, "import"):
+        graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     _plan_for(example, graph, settings)
+    return _planned(graph, target, settings, step)
+
+
+def _planned(graph: _core.Graph, target: Any, settings: dict[str, Any], step: Callable[[str], None]) -> Plan:
     described = _with_speeds(resolve_target(target), settings)
-    _measure(graph, described, settings, all_measure(described), _silent)
-    return Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options")))
+    _measure(graph, described, settings, all_measure(described), step)
+    telling = None if step is silent else Telling(step)
+    return Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options"), telling))
 
 
 def check(
@@ -152,6 +160,7 @@ def check(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Every node that no accelerator of the target takes as it stands, with all reasons of each and source lines.
 
@@ -159,7 +168,8 @@ def check(
     processor does not take the node either.
     """
     described = dump_json(resolve_target(target), "target")
-    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
+    with counted(progress or silent, "import"):
+        graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
     return rows
 
@@ -176,6 +186,7 @@ def export(
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
     example: Sequence[Any] | Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
     **options: Unpack[CompileOptions],
 ) -> None:
     """Writes `model` as a file that other tools read: an ONNX model where `path` ends in .onnx, TOSA 1.0 in .tosa.
@@ -188,16 +199,17 @@ def export(
     integers of fixed sizes: most often what an NPU is given of a quantized model.
     Errors: Unsupported with every node that the file has no form for, and why; InvalidModel; OSError of the file.
     """
-    write = _writer_of(path)
-    graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
+    write, step = _writer_of(path), progress or silent
+    with counted(step, "import"):
+        graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     if target is None:
         if subgraph is not None:
             raise InvalidModel(f"the subgraph '{subgraph}' is one of a plan; name the target that it is planned for.")
         return write(_core.canonicalize(graph), path)
     settings = read_options(options)
     _plan_for(example, graph, settings)
-    described = _with_speeds(resolve_target(target), settings)
-    planned = Plan(_core.plan(graph, dump_json(described, "target"), dump_json(settings, "options")))
+    planned = _planned(graph, target, settings, step)
+    step(Step("write"))
     return write(planned.graph(subgraph), path)
 
 
@@ -291,7 +303,3 @@ def _schedule_text(schedule: str | None) -> str | None:
         raise InvalidModel(
             f"schedule: '{schedule}' is neither the text that `hetnn schedule` prints nor a file of it: {error}"
         ) from error
-
-
-def _silent(_: str) -> None:
-    pass

@@ -16,6 +16,7 @@ from hetnn.errors import InternalError, InvalidModel
 from hetnn.executable import Executable
 from hetnn.files import read_text
 from hetnn.machine import OFF, cache_file, cpu_name, default_threads, kept_file, usable_threads, write_whole
+from hetnn.progress import announce, counted, silent
 
 # Where plans look for speeds and kernels for choices, if not in the cache: the path of a file, or "off" for none.
 SPEEDS_VARIABLE = "HETNN_CALIBRATION"
@@ -75,7 +76,9 @@ def measure_speeds(threads: int | None = None) -> dict[str, Any]:
     kernel_us = small.kernel_us / _SMALL_KERNELS
     launch_us = max(0.0, small.whole_us - small.kernel_us)
     families: dict[str, dict[str, float]] = {}
-    for family, figure, graph in _samples():
+    samples = _samples()
+    for k, (family, figure, graph) in enumerate(samples):
+        announce(k, len(samples))
         work = next(row for row in _core.cpu_work(graph) if row["node"] == "step1")
         if work["family"] != family:
             raise InternalError(f"the sample of the family '{family}' is of the family '{work['family']}'.")
@@ -193,11 +196,12 @@ def _run(compilations: list[_core.Compilation], threads: int | None) -> list[_Me
     inputs = [example_of(rng, port.dtype, first.example_shape(port.name)) for port in first.inputs]
     out = [_Measurement() for _ in executables]
     end_s = time.monotonic() + _AWHILE_S
-    for run in range(_MOST_RUNS):
-        if run >= _FEWEST_RUNS and time.monotonic() > end_s:
-            break
-        for executable, measurement in zip(executables, out, strict=True):
-            measurement.add(executable.profile(*inputs), executable.last_times)
+    with counted(silent, "measure"):  # runs that tell how far they are take longer
+        for run in range(_MOST_RUNS):
+            if run >= _FEWEST_RUNS and time.monotonic() > end_s:
+                break
+            for executable, measurement in zip(executables, out, strict=True):
+                measurement.add(executable.profile(*inputs), executable.last_times)
     return out
 
 

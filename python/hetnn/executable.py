@@ -21,6 +21,7 @@ from hetnn.errors import InvalidModel
 from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.machine import default_threads
+from hetnn.progress import silent, teller
 from hetnn.report.shown import Shown
 from hetnn.sizes_apart import SizesApart
 from hetnn.states import read_states, write_states
@@ -289,7 +290,9 @@ class Executable(Shown):
             raise InvalidModel(f"overlap must be True or False; found {overlap!r}.")
         states = None if session is None else session._states
         try:
-            outputs: list[Any] = self._engine.run(arrays, given, self._of_thread.times, False, states, overlap, _stop)
+            outputs: list[Any] = self._engine.run(
+                arrays, given, self._of_thread.times, False, states, overlap, _stop, teller()
+            )
         except InvalidModel as error:
             other = None if self._apart is None or self.states else self._apart.for_inputs(self.inputs, arrays)
             if other is None:
@@ -478,10 +481,17 @@ class Executable(Shown):
         from hetnn.inside.timeline import timeline_of
 
         arrays = as_arrays(inputs, self._called)
-        self._engine.run(arrays, None, self._of_thread.times, True)
+        self._engine.run(arrays, None, self._of_thread.times, True, None, True, None, teller())
         return timeline_of(self, self._of_thread.times, arrays)
 
-    def compare(self, reference: Any, inputs: Sequence[Any], *, bound: float | None = None) -> Comparison:
+    def compare(
+        self,
+        reference: Any,
+        inputs: Sequence[Any],
+        *,
+        bound: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Comparison:
         """Compares values inside with those of a reference, node by node: it prints as a table, `first` is the first
         node that is beyond its bound (or has a NaN or an infinity that the reference has not), or None, `rows` are all.
 
@@ -489,14 +499,21 @@ class Executable(Shown):
             else by what its operators mean; another executable; None: the model it was compiled from, by meaning.
         inputs: what a call takes, in order. bound: the greatest difference over the greatest magnitude of the
             reference's value; without it by the type that a node computes in (docs/inside.md).
+        progress: as hetnn.compile takes it: told of each step, and of the seconds that it is going to take.
         InvalidModel where the two have no value in common.
         """
         from hetnn.inside.compare import compare
 
-        return compare(self, reference, inputs, bound)
+        return compare(self, reference, inputs, bound, progress or silent)
 
     def bisect(
-        self, reference: Any, inputs: Sequence[Any], path: str | os.PathLike[str], *, bound: float | None = None
+        self,
+        reference: Any,
+        inputs: Sequence[Any],
+        path: str | os.PathLike[str],
+        *,
+        bound: float | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> Bisection | None:
         """Finds the smallest part of the model that, compiled alone, is still beyond its bound on the values that the
         reference gives it, and writes it to `path`, which `hetnn replay` replays. None where nothing is beyond.
@@ -505,7 +522,7 @@ class Executable(Shown):
         """
         from hetnn.inside.bisect import bisect
 
-        return bisect(self, reference, inputs, path, bound)
+        return bisect(self, reference, inputs, path, bound, progress or silent)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one .hetnn file, whole or not at all, with the states of the runs without a session as they are."""

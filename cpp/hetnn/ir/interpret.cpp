@@ -6,6 +6,7 @@
 
 #include "hetnn/base/affine_dim.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ops/quantized.h"
 
@@ -66,7 +67,9 @@ std::vector<Tensor> interpret(const Graph& graph, std::span<const Tensor> inputs
       if (input) ++readers[input];
     }
   }
+  size_t begun = 0;
   for (const Node* node : graph.nodes()) {
+    announce_parts(begun++, graph.node_count());
     std::vector<std::optional<Tensor>> operands;
     for (const Value* input : node->inputs())
       operands.push_back(input ? std::optional(values.at(input)) : std::nullopt);

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/base/progress.h"
 
 namespace hetnn::runtime {
 namespace {
@@ -200,6 +201,8 @@ void Context::run_step(size_t k, Run& run) {
   step.visit->upload(addresses_);
   const bool defines = !run.phase->program().subprograms[k].defines.empty();
   const Held held{queue, run.held};
+  const auto all = static_cast<double>(steps_.size());
+  const ProgressStep told("run", static_cast<double>(k) / all, static_cast<double>(k + 1) / all);
   step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held,
                      &run.around, run.time_bodies ? &step.bodies : nullptr, run.begin},
                     step.computed);

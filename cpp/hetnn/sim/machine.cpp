@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/npu/code.h"
 #include "hetnn/npu/verify.h"
 
@@ -128,6 +129,7 @@ void Machine::run(const Stop* stop) {
   shadow_.clear();
   for (at_ = 0; at_ < instructions_.size(); ++at_) {
     if (stop) stop->check();
+    announce_parts(at_, instructions_.size());
     std::visit(
         [&](const auto& instruction) {
           using I = std::decay_t<decltype(instruction)>;

@@ -14,6 +14,7 @@ from hetnn.cli.inputs import add_input_arguments, several_inputs
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
 from hetnn.inside.bench import measure
+from hetnn.progress import Step, Telling, counted
 
 _PERCENTILES = (50, 90, 95, 99)
 _MOST_STREAMS = 1024
@@ -45,12 +46,15 @@ def run(args: argparse.Namespace) -> Answer:
         executable = load_or_compile(args, progress)
         compile_s = time.perf_counter() - began
         inputs = several_inputs(executable, args, "bench")
-        progress("warm up")
         began = time.perf_counter()
-        executable.run(inputs[0])
+        with counted(progress, "warm up"):
+            executable.run(inputs[0])
         first_us = (time.perf_counter() - began) * 1e6
-        progress("measure")
-        measured = measure(executable, inputs, args.seconds, args.runs, args.streams)
+        telling = Telling(progress)
+        progress(Step("measure"))
+        measured = measure(
+            executable, inputs, args.seconds, args.runs, args.streams, lambda done: telling("measure", done)
+        )
     document = {
         "cpu_us": median(one.measured_us for one in measured.figures),
         "npu_us": median(one.simulated_us for one in measured.figures),

@@ -26,8 +26,7 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("bisect", args.quiet) as progress:
         executable = compile_model(args, progress)
         inputs = inputs_of(executable, args, "bisect")
-        progress("bisect")
-        found = executable.bisect(reference_of(args), tuple(inputs), args.output, bound=args.bound)
+        found = executable.bisect(reference_of(args), tuple(inputs), args.output, bound=args.bound, progress=progress)
     if found is None:
         return Answer({"nodes": [], "output": None, "first": None, "rows": []}, "nothing is beyond its bound")
     document = {"nodes": found.nodes, "output": found.path, **as_document(found.comparison)}

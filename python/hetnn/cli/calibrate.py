@@ -12,6 +12,7 @@ from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import parse_pairs
 from hetnn.cli.progress import Progress
 from hetnn.machine import write_whole
+from hetnn.progress import Telling, counted
 from hetnn.report.text import table
 from hetnn.target import resolve_target
 
@@ -36,8 +37,7 @@ def run(args: argparse.Namespace) -> Answer:
     """
     if args.device:
         return _measure_links(args)
-    with Progress("calibrate", args.quiet) as progress:
-        progress("measure the kernels")
+    with Progress("calibrate", args.quiet) as progress, counted(progress, "measure the kernels"):
         path = calibrate(args.output, args.threads)
     sheet = json.loads(path.read_text(encoding="utf-8"))
     rows = [
@@ -59,8 +59,9 @@ def _measure_links(args: argparse.Namespace) -> Answer:
     general = target["devices"][0]["name"]
     links: list[dict[str, Any]] = []
     with Progress("calibrate", args.quiet) as progress:
-        for device, at in places.items():
-            progress(f"measure the way to {at}")
+        telling = Telling(progress)
+        for k, (device, at) in enumerate(places.items()):
+            telling(f"measure the way to {at}", k / len(places))
             ways = measure_link(device, {"at": str(at), "token_file": args.token_file})
             links.append({"from": general, "to": device, **ways["to"]})
             links.append({"from": device, "to": general, **ways["from"]})

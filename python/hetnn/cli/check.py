@@ -8,6 +8,7 @@ from collections import Counter
 import hetnn
 from hetnn.cli.answer import CHECK_FAILED, DONE, Answer
 from hetnn.cli.model import add_target_argument, load_model
+from hetnn.cli.progress import Progress
 from hetnn.report.text import count, place
 
 
@@ -23,7 +24,8 @@ def run(args: argparse.Namespace) -> Answer:
     Exit code 1 where there are any.
     """
     target = args.target or "cpu"
-    rows = hetnn.check(load_model(args.model), target)
+    with Progress("check", args.quiet) as progress:
+        rows = hetnn.check(load_model(args.model), target, progress=progress)
     lines = []
     for row in rows:
         where = f"  {place(row)}".rstrip()

@@ -70,8 +70,7 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("compare", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "compare")
-        progress("compare")
-        found = executable.compare(reference_of(args), tuple(inputs), bound=args.bound)
+        found = executable.compare(reference_of(args), tuple(inputs), bound=args.bound, progress=progress)
     if args.output is not None:
         found.to_csv(args.output)
     return Answer(as_document(found), str(found), DONE if found.first is None else CHECK_FAILED)

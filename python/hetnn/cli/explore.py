@@ -16,6 +16,7 @@ from hetnn.cli.progress import Progress
 from hetnn.errors import Unsupported
 from hetnn.explore.graphs import graphs_of, node_data_of
 from hetnn.inside.page import page_report
+from hetnn.progress import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +41,8 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("explore", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "explore") if args.run else []
-        progress("report")
-        report = page_report(executable, inputs, None)
+        with counted(progress, "run" if args.run else "report"):
+            report = page_report(executable, inputs, None)
         if args.output is not None:
             return _written(report, Path(args.output), Path(args.model).stem)
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> Answer:
             f"'{args.model}' is compiled already and holds no graph. Export the model that it was compiled from."
         )
     options: dict[str, Any] = compile_options(args)
-    with Progress("export", args.quiet):
-        hetnn.export(args.model, args.output, target=args.target, subgraph=args.subgraph, **options)
+    with Progress("export", args.quiet) as progress:
+        hetnn.export(args.model, args.output, target=args.target, subgraph=args.subgraph, progress=progress, **options)
     size_bytes = os.path.getsize(args.output)
     return Answer({"output": args.output, "bytes": size_bytes}, f"{args.output}: {size_bytes:,} bytes")

@@ -12,6 +12,7 @@ import hetnn
 import hetnn.planning
 from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.model import add_compile_arguments, compile_options, load_model, parse_pairs
+from hetnn.cli.progress import Progress
 from hetnn.files import read_text
 from hetnn.json_text import load_json
 from hetnn.report.text import count, place, table
@@ -46,7 +47,9 @@ def run(args: argparse.Namespace) -> Answer:
     if args.problem is not None:
         plan = _plan_problem(args.problem, args.strategy or "cost", parse_pairs("--option", args.options or []))
     else:
-        plan = hetnn.plan(load_model(args.model), args.target or "cpu", **compile_options(args))
+        with Progress("plan", args.quiet) as progress:
+            model = load_model(args.model)
+            plan = hetnn.plan(model, args.target or "cpu", progress=progress, **compile_options(args))
     if args.svg is not None:
         Path(args.svg).write_text(plan.svg(), encoding="utf-8")
     if args.why is not None:

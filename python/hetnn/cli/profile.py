@@ -8,6 +8,7 @@ from hetnn.cli.answer import Answer, BadUse
 from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
+from hetnn.progress import counted, part
 from hetnn.report.rows import Rows
 
 
@@ -29,9 +30,11 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("profile", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "profile")
-        progress("run")
-        executable.run(inputs)
-        rows = executable.profile(*inputs)
+        with counted(progress, "run"):
+            with part(0, 2):
+                executable.run(inputs)
+            with part(1, 2):
+                rows = executable.profile(*inputs)
     us_on: dict[str, float] = {}
     for row in rows:
         us_on[row["device"]] = us_on.get(row["device"], 0.0) + row["us"]

@@ -12,6 +12,7 @@ from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
 from hetnn.inside.page import page_report
+from hetnn.progress import counted
 from hetnn.report.page import as_html
 from hetnn.report.picture import as_svg
 from hetnn.report.text import as_text
@@ -40,9 +41,11 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("report", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "report") if args.run else []
-        progress("report")
         paged = suffix == ".html" or args.run
-        report: dict[str, Any] = page_report(executable, inputs, None) if paged else executable.report(format="dict")
+        with counted(progress, "run" if args.run else "report"):
+            report: dict[str, Any] = (
+                page_report(executable, inputs, None) if paged else executable.report(format="dict")
+            )
     if args.output is None:
         return Answer(report, as_text(report))
     written = {

@@ -14,6 +14,7 @@ from hetnn.cli.arrays import Array, largest_difference, read_arrays
 from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
+from hetnn.progress import counted
 from hetnn.report.text import table
 
 
@@ -42,9 +43,9 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("run", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "run")
-        progress("run")
         began = time.perf_counter()
-        outputs = [np.asarray(output) for output in executable.run(inputs)]
+        with counted(progress, "run"):
+            outputs = [np.asarray(output) for output in executable.run(inputs)]
         run_us = (time.perf_counter() - began) * 1e6
     named = dict(zip([value.name for value in executable.outputs], outputs, strict=True))
     if args.outputs is not None:

@@ -8,6 +8,7 @@ from hetnn.cli.answer import Answer
 from hetnn.cli.inputs import add_input_arguments, inputs_of
 from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
+from hetnn.progress import counted, part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,9 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("trace", args.quiet) as progress:
         executable = load_or_compile(args, progress)
         inputs = inputs_of(executable, args, "trace")
-        progress("run")
-        executable.run(inputs)
-        executable.trace(args.output, *inputs)
+        with counted(progress, "run"):
+            with part(0, 2):
+                executable.run(inputs)
+            with part(1, 2):
+                executable.trace(args.output, *inputs)
     return Answer({"output": args.output}, f"wrote {args.output}: open it in https://ui.perfetto.dev")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hetnn.executable import Executable
 
 LEAST_RUNS = 5
+_TOLD_EVERY_S = 0.1
 
 
 @dataclass
@@ -32,10 +33,15 @@ class Measured:
 
 
 def measure(
-    executable: Executable, inputs: Sequence[Sequence[Any]], seconds: float, runs: int | None, streams: int
+    executable: Executable,
+    inputs: Sequence[Sequence[Any]],
+    seconds: float,
+    runs: int | None,
+    streams: int,
+    tell: Callable[[float], None] = lambda _: None,
 ) -> Measured:
     """Runs on one of `inputs` after another, by `streams` threads at once, until `seconds` are over and there were
-    LEAST_RUNS; or `runs` in all.
+    LEAST_RUNS; or `runs` in all. Between runs `tell` is given the share that is done, now and then.
     """
     out = Measured()
     lock, numbers, failures = threading.Lock(), count(), list[BaseException]()
@@ -47,13 +53,20 @@ def measure(
             return False
         return number < runs if runs is not None else number < LEAST_RUNS or time.perf_counter() < end
 
-    def stream() -> None:
+    def share(number: int, now: float) -> float:
+        return min(1.0, number / runs if runs is not None else max((now - began) / seconds, 0.0) if seconds else 0.0)
+
+    def stream(tells: bool = False) -> None:
+        told = began
         try:
             while True:
                 with lock:
                     number = next(numbers)
                 if not goes_on(number):
                     return
+                if tells and (now := time.perf_counter()) - told >= _TOLD_EVERY_S:
+                    told = now
+                    tell(share(number, now))
                 start = time.perf_counter()
                 executable.run(inputs[number % len(inputs)])
                 us = (time.perf_counter() - start) * 1e6
@@ -66,7 +79,7 @@ def measure(
     threads = [threading.Thread(target=stream) for _ in range(streams - 1)]
     for thread in threads:
         thread.start()
-    stream()
+    stream(tells=True)
     for thread in threads:
         thread.join()
     out.wall_s = time.perf_counter() - began

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from hetnn.arrays import Array, as_arrays
 from hetnn.errors import Error, Unsupported
 from hetnn.inside.compare import Comparison, compare_values, compare_with
-from hetnn.inside.references import Reference, reference_of
+from hetnn.inside.references import Reference, reference_of, remembered
 from hetnn.inside.replay import Part, write_part
 from hetnn.inside.values import scales_of
+from hetnn.progress import Progress, counted, part
 from hetnn.report.card import framed
 from hetnn.report.shown import Shown
 from hetnn.report.text import count
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # What of the options says what is computed; the rest says where, how fast, and with what shapes.
 _KEPT_OPTIONS = ("rewrite", "disabled_rules", "inputs_within", "fusion", "deterministic", "denormals")
+
+
+_MOST_TRIED = 64  # nodes, each of which is left out once
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,12 @@ class Bisection(Shown):
 
 
 def bisect(
-    executable: Executable, reference: Any, inputs: Sequence[Any], path: str | os.PathLike[str], bound: float | None
+    executable: Executable,
+    reference: Any,
+    inputs: Sequence[Any],
+    path: str | os.PathLike[str],
+    bound: float | None,
+    progress: Progress,
 ) -> Bisection | None:
     """As Executable.bisect."""
     source = executable._source
@@ -54,13 +63,13 @@ def bisect(
         raise Unsupported("a loaded executable has no model to take parts of. Compile the model in this process.")
     given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     arrays = as_arrays(list(executable._passed(tuple(given), {})), executable._called)
-    beside = reference_of(reference, executable, given, arrays)
-    found = compare_with(executable, beside, arrays, bound)
+    beside = remembered(reference_of(reference, executable, given, arrays, progress))
+    found = compare_with(executable, beside, arrays, bound, progress)
     if found.first is None:
         return None
     parts = _Parts(executable, source, beside, arrays, bound)
     nodes = parts.leading_to(found.first.node)
-    kept = _fewest(nodes, parts.fails)
+    kept = _fewest(nodes, parts.fails, progress)
     if not parts.fails(kept):
         raise Unsupported(
             f"'{found.first.node}' is beyond its bound in the model, and no part that ends there is by itself: what is "
@@ -71,19 +80,26 @@ def bisect(
     return Bisection(kept, os.fspath(path), comparison)
 
 
-def _fewest(nodes: list[str], fails: Callable[[list[str]], bool]) -> list[str]:
+def _fewest(nodes: list[str], fails: Callable[[list[str]], bool], progress: Progress) -> list[str]:
     """The shortest end of the list that fails, found by halves, and of that what it still fails without left out."""
     if len(nodes) > 1 and fails(nodes[-1:]):
         return nodes[-1:]
     low, high = 0, len(nodes) - 1  # the whole fails as far as is known, the last alone does not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fails(nodes[middle:]) else (low, middle)
+    with counted(progress, "halve"):
+        for k in range(most := max(high - 1, 0).bit_length()):
+            with part(k, most):
+                middle = (low + high) // 2
+                if high - low > 1:
+                    low, high = (middle, high) if fails(nodes[middle:]) else (low, middle)
     kept = nodes[low:]
-    for node in kept[:-1]:
-        without = [one for one in kept if one != node]
-        if len(kept) <= 64 and fails(without):
-            kept = without
+    if len(kept) > _MOST_TRIED:
+        return kept
+    with counted(progress, "leave out"):
+        for k, node in enumerate(rest := kept[:-1]):
+            without = [one for one in kept if one != node]
+            with part(k, len(rest)):
+                if fails(without):
+                    kept = without
     return kept
 
 

@@ -14,6 +14,7 @@ from hetnn.arrays import as_arrays
 from hetnn.errors import InvalidModel
 from hetnn.inside.references import Reference, reference_of
 from hetnn.inside.values import OWN, names_of, values_of
+from hetnn.progress import Progress, announce, counted
 from hetnn.report.card import framed
 from hetnn.report.rows import Rows
 from hetnn.report.shown import Shown
@@ -94,17 +95,20 @@ class Comparison(Shown):
         return self.rows.to_dataframe()
 
 
-def compare(executable: Executable, reference: Any, inputs: Sequence[Any], bound: float | None) -> Comparison:
+def compare(
+    executable: Executable, reference: Any, inputs: Sequence[Any], bound: float | None, progress: Progress
+) -> Comparison:
     """As Executable.compare."""
     if bound is not None and not bound >= 0:
         raise InvalidModel(f"bound must be a number of at least 0; found {bound!r}.")
     given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     arrays = as_arrays(list(executable._passed(tuple(given), {})), executable._called)
-    return compare_with(executable, reference_of(reference, executable, given, arrays), arrays, bound)
+    beside = reference_of(reference, executable, given, arrays, progress)
+    return compare_with(executable, beside, arrays, bound, progress)
 
 
 def compare_with(
-    executable: Executable, reference: Reference, arrays: Sequence[Array], bound: float | None
+    executable: Executable, reference: Reference, arrays: Sequence[Array], bound: float | None, progress: Progress
 ) -> Comparison:
     """With a reference that ran on the same arrays."""
     known = names_of(executable)
@@ -115,9 +119,13 @@ def compare_with(
             f"{', '.join(reference.names[:3]) or 'none'}, the executable {', '.join(known.order[:3]) or 'none'}."
         )
     wanted = reference.values(names)
-    _, got = values_of(executable, arrays, names)
+    _, got = values_of(executable, arrays, names, progress=progress)
     places = _places(executable.report(format="dict"))
-    rows = [_row(places.get(name, {}), name, wanted[name], got[name].array, bound, got[name].source) for name in names]
+    rows = []
+    with counted(progress, "compare"):
+        for k, name in enumerate(names):
+            announce(k, len(names))
+            rows.append(_row(places.get(name, {}), name, wanted[name], got[name].array, bound, got[name].source))
     skipped = len(reference.names) - len(names)
     return Comparison(Rows(rows, COLUMNS, "there is no value to compare"), reference.called, skipped)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hetnn.errors import InvalidModel
 from hetnn.inside.names import Names
+from hetnn.progress import Progress, announce, counted, teller
 from hetnn.states import read_states
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ class Reference:
     values: Callable[[Sequence[str]], dict[str, Array]]
 
 
-def reference_of(reference: Any, executable: Executable, inputs: Sequence[Any], arrays: Sequence[Array]) -> Reference:
+def reference_of(
+    reference: Any, executable: Executable, inputs: Sequence[Any], arrays: Sequence[Array], progress: Progress
+) -> Reference:
     """What `Executable.compare` takes, run on the same inputs. InvalidModel for anything else."""
     from hetnn.executable import Executable as AnExecutable
 
@@ -39,23 +42,40 @@ def reference_of(reference: Any, executable: Executable, inputs: Sequence[Any], 
         first = read_states(executable.states, executable._engine.session()) if executable.states else {}
         graph, given = executable._source.graph, iter(arrays)
         inputs = [first[name] if name in first else next(given) for name, _, _ in graph.inputs]
-        return _meaning(graph, inputs, "the model by its meaning")
+        return _meaning(graph, inputs, "the model by its meaning", progress)
     if isinstance(reference, AnExecutable):
-        return _executable(reference, arrays)
+        return _executable(reference, arrays, progress)
     kind = f"{type(reference).__module__}.{type(reference).__qualname__}"
     if kind == "torch.export.exported_program.ExportedProgram":
-        return _torch(reference, arrays)
+        return _torch(reference, arrays, progress)
     if any(base.__module__.startswith("torch.nn.modules") for base in type(reference).__mro__):
         from hetnn.importers.torch.module import export
 
-        return _torch(export(reference, tuple(inputs), None, None), arrays)
+        with counted(progress, "export"):
+            exported = export(reference, tuple(inputs), None, None)
+        return _torch(exported, arrays, progress)
     if _is_onnx(reference, kind):
-        found = _by_onnxruntime(reference, executable, arrays)
+        found = _by_onnxruntime(reference, executable, arrays, progress)
         if found is not None:
             return found
     from hetnn.importers import import_model
 
-    return _meaning(import_model(reference).graph, arrays, "the reference by its meaning")
+    with counted(progress, "import"):
+        graph = import_model(reference).graph
+    return _meaning(graph, arrays, "the reference by its meaning", progress)
+
+
+def remembered(reference: Reference) -> Reference:
+    """The same, which is asked for each value once."""
+    known: dict[str, Array] = {}
+
+    def values(names: Sequence[str]) -> dict[str, Array]:
+        missing = [name for name in names if name not in known]
+        if missing:
+            known.update(reference.values(missing))
+        return {name: known[name] for name in names}
+
+    return Reference(reference.called, reference.names, values)
 
 
 def _is_onnx(reference: Any, kind: str) -> bool:
@@ -64,16 +84,16 @@ def _is_onnx(reference: Any, kind: str) -> bool:
     return isinstance(reference, bytes) or kind.split(".")[0] == "onnx"
 
 
-def _executable(other: Executable, arrays: Sequence[Array]) -> Reference:
+def _executable(other: Executable, arrays: Sequence[Array], progress: Progress) -> Reference:
     from hetnn.inside.values import names_of, values_of
 
     def values(names: Sequence[str]) -> dict[str, Array]:
-        return {name: one.array for name, one in values_of(other, arrays, names)[1].items()}
+        return {name: one.array for name, one in values_of(other, arrays, names, None, progress)[1].items()}
 
     return Reference("the other executable", names_of(other).order, values)
 
 
-def _meaning(graph: Any, arrays: Sequence[Array], called: str) -> Reference:
+def _meaning(graph: Any, arrays: Sequence[Array], called: str, progress: Progress) -> Reference:
     from hetnn import _core
 
     rows = [(row["name"], "", row["outputs"]) for row in graph.nodes()]
@@ -83,13 +103,14 @@ def _meaning(graph: Any, arrays: Sequence[Array], called: str) -> Reference:
     def values(names: Sequence[str]) -> dict[str, Array]:
         from hetnn.inside.values import real
 
-        results = _core.interpret(_core.with_outputs(graph, list(names)), list(arrays))[-len(names) :]
+        with counted(progress, "reference"):
+            results = _core.interpret(_core.with_outputs(graph, list(names)), list(arrays), teller())[-len(names) :]
         return {name: real(array, quants.get(name)) for name, array in zip(names, results, strict=True)}
 
     return Reference(called, order, values)
 
 
-def _torch(program: Any, arrays: Sequence[Array]) -> Reference:
+def _torch(program: Any, arrays: Sequence[Array], progress: Progress) -> Reference:
     """An exported program, node by node in eager torch; each value by its name in the graph that is imported from it.
 
     What runs is the program as it was read, so that the names are its nodes' own where torch had to decompose some.
@@ -98,19 +119,22 @@ def _torch(program: Any, arrays: Sequence[Array]) -> Reference:
 
     from hetnn.importers import import_model
 
-    imported = import_model(program)
+    with counted(progress, "import"):
+        imported = import_model(program)
+    numbers = {node.name: k for k, node in enumerate(imported.program.graph.nodes)}
     there = {value for row in imported.graph.nodes() for value in row["outputs"]}
     found: dict[str, Array] = {}
 
     class Recording(torch.fx.Interpreter):
         def run_node(self, n: torch.fx.Node) -> Any:
+            announce(numbers.get(n.name, 0), len(numbers))
             result = super().run_node(n)
             name = imported.values.get(n.name)
             if name is not None and name in there and isinstance(result, torch.Tensor) and not result.is_complex():
                 found.setdefault(name, _array(result))  # what only names a value again comes behind it
             return result
 
-    with torch.no_grad():
+    with torch.no_grad(), counted(progress, "reference"):
         Recording(imported.program.graph_module).run(*_arguments(imported.program, arrays))
     return Reference("eager torch", list(found), lambda names: {name: found[name] for name in names})
 
@@ -139,7 +163,9 @@ def _arguments(program: Any, arrays: Sequence[Array]) -> list[Any]:
     return out
 
 
-def _by_onnxruntime(model: Any, executable: Executable, arrays: Sequence[Array]) -> Reference | None:
+def _by_onnxruntime(
+    model: Any, executable: Executable, arrays: Sequence[Array], progress: Progress
+) -> Reference | None:
     """An ONNX model by ONNX Runtime, with every tensor as an output; None where it or `onnx` is not installed."""
     try:
         import onnx
@@ -160,6 +186,7 @@ def _by_onnxruntime(model: Any, executable: Executable, arrays: Sequence[Array])
     feeds = dict(zip([port.name for port in session.get_inputs()], arrays, strict=False))
 
     def values(wanted: Sequence[str]) -> dict[str, Array]:
-        return dict(zip(wanted, map(np.asarray, session.run(list(wanted), feeds)), strict=True))
+        with counted(progress, "reference"):
+            return dict(zip(wanted, map(np.asarray, session.run(list(wanted), feeds)), strict=True))
 
     return Reference("ONNX Runtime", names, values)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hetnn import _core
 from hetnn.inside.names import Names
+from hetnn.progress import Progress
 
 if TYPE_CHECKING:
     from hetnn.executable import Executable
@@ -49,7 +50,7 @@ class Source:
         options = {key: value for key, value in self.options.items() if key not in ("schedule", "progress")}
         return plan(self.imported().graph, self.target, **options)
 
-    def compiled_with(self, values: Sequence[str], report: Mapping[str, Any]) -> Executable:
+    def compiled_with(self, values: Sequence[str], report: Mapping[str, Any], progress: Progress) -> Executable:
         """The model compiled as it was, but that it returns these values too, so that no kernel or layer computes past
         them. Nodes that ran on an accelerator do so again, wherever it takes them.
         """
@@ -64,7 +65,8 @@ class Source:
             if row["device"] != general and row["node"] in known
         ]
         options = {key: value for key, value in self.options.items() if key not in ("pin", "schedule", "progress")}
-        return compile(_core.with_outputs(self.graph, list(values)), self.target, pin=pins, **options)
+        graph = _core.with_outputs(self.graph, list(values))
+        return compile(graph, self.target, pin=pins, progress=progress, **options)
 
 
 def _rows(pin: Any) -> list[dict[str, Any]]:

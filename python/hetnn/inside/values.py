@@ -19,6 +19,7 @@ from hetnn.arrays import as_arrays, is_torch
 from hetnn.element_types import tensor_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.inside.names import Names
+from hetnn.progress import Progress, counted, part, silent, teller
 from hetnn.states import write_states
 
 if TYPE_CHECKING:
@@ -71,14 +72,17 @@ def _buffers(executable: Executable) -> dict[str, str]:
 
 
 def values_of(
-    executable: Executable, arrays: Sequence[Array], names: Sequence[str], states: Mapping[str, Array] | None = None
+    executable: Executable,
+    arrays: Sequence[Array],
+    names: Sequence[str],
+    states: Mapping[str, Array] | None = None,
+    progress: Progress = silent,
 ) -> tuple[list[Array], dict[str, Inside]]:
     """The outputs of a run, and by each name the value that goes by it. Integers of a quantized type become the numbers
     that they stand for.
 
     Each run begins with `states`, by themselves the first values; what the executable holds stays as it is.
-    InvalidModel for a name that is none; Unsupported for a value that a loaded file has no buffer for, and for one
-    that a loop within a loop repeats.
+    InvalidModel for a name that is none; Unsupported for a value that a loaded file has no buffer for.
     """
     known = names_of(executable)
     wanted: dict[str, str] = {}
@@ -87,11 +91,14 @@ def values_of(
         if value is None:
             raise _missing(executable, known, name)
         wanted[name] = value
-    outputs = _run(executable._engine, executable.states, arrays, states)  # also compiles for these sizes
-    own = _buffers(executable)
-    values = list(dict.fromkeys(wanted.values()))
-    found = _own(executable, arrays, {value: own[value] for value in values if value in own}, states)
-    found |= _apart(executable, arrays, [value for value in values if value not in own], states)
+    with counted(progress, "run"):
+        with part(0, 2):
+            outputs = _run(executable._engine, executable.states, arrays, states)  # also compiles for these sizes
+        own = _buffers(executable)
+        values = list(dict.fromkeys(wanted.values()))
+        with part(1, 2):
+            found = _own(executable, arrays, {value: own[value] for value in values if value in own}, states)
+    found |= _apart(executable, arrays, [value for value in values if value not in own], states, progress)
     return outputs, {name: found[value] for name, value in wanted.items()}
 
 
@@ -102,7 +109,7 @@ def _run(
     session = engine.session() if names else None
     if session is not None and states:
         write_states(names, session, states)
-    outputs: list[Array] = engine.run(list(arrays), None, _runtime.RunTimes(), False, session)
+    outputs: list[Array] = engine.run(list(arrays), None, _runtime.RunTimes(), session=session, tell=teller())
     return outputs
 
 
@@ -142,7 +149,7 @@ def _missing(executable: Executable, known: Names, name: str) -> Exception:
 def _why_not(executable: Executable) -> str:
     if executable._source is None:
         return "a file has no buffer for all its rounds; the process that compiled the model has them"
-    return "that stands in a loop itself, or came there when the model was compiled"
+    return "came there when the model was compiled"
 
 
 def _own(
@@ -159,14 +166,19 @@ def _own(
 
 
 def _apart(
-    executable: Executable, arrays: Sequence[Array], values: list[str], states: Mapping[str, Array] | None
+    executable: Executable,
+    arrays: Sequence[Array],
+    values: list[str],
+    states: Mapping[str, Array] | None,
+    progress: Progress,
 ) -> dict[str, Inside]:
     if not values:
         return {}
     source = executable._source
     assert source is not None  # else names_of knows only what is exposable
-    other = source.compiled_with(values, executable.report(format="dict"))
-    results = _run(other._engine, other.states, arrays, states)[-len(values) :]
+    other = source.compiled_with(values, executable.report(format="dict"), progress)
+    with counted(progress, "run"):
+        results = _run(other._engine, other.states, arrays, states)[-len(values) :]
     quants = _runtime.quants(other._engine)[-len(values) :]
     reals = [real(np.asarray(array), quant) for array, quant in zip(results, quants, strict=True)]
     return {name: Inside(name, array, APART) for name, array in zip(values, reals, strict=True)}

@@ -13,6 +13,7 @@ from hetnn.api import compile
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
 from hetnn.importers import Imported
+from hetnn.progress import announce
 from hetnn.quantization.equalize import (
     Channels,
     Factors,
@@ -186,7 +187,9 @@ class Calibrated:
     def _find_scales(self, choice: Choice, calibrate: Callable[[Statistics, int], Range]) -> dict[str, Scale]:
         """By value: those that only move or are joined cover the ranges of all of them."""
         out: dict[str, Scale] = {}
-        for group in choice.groups().values():
+        groups = choice.groups().values()
+        for k, group in enumerate(groups):
+            announce(k, len(groups))
             ranges = [self._range(value, calibrate) for value in group if self.statistics[value].count]
             low, high = min((r[0] for r in ranges), default=0.0), max((r[1] for r in ranges), default=0.0)
             out.update(dict.fromkeys(group, scale_over(low, high, self.settings.scheme)))
@@ -222,6 +225,16 @@ class Calibrated:
             elif node.role != "rows":
                 constants += self._numbers(node)
         return _core.insert_conversions(self.network.graph, set(choice.nodes) if values else set(), values, constants)
+
+    def round_weights(self) -> None:
+        """Rounds those of all layers that may become integers, which takes long; what is asked for later has them."""
+        if self.settings.scheme.narrow is not None:
+            return
+        layers = [node for node in self.choice().nodes.values() if node.role == "weights"]
+        sizes = [self.network.constant(node, 1).size for node in layers]
+        for k, node in enumerate(layers):
+            announce(sum(sizes[:k]), sum(sizes))
+            self._weights(node)
 
     def weights_db(self, choice: Choice) -> dict[str, float]:
         """By layer: power of its weights over that of what rounding them changes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hetnn import _core
 from hetnn.api import compile
 from hetnn.executable import Executable
+from hetnn.progress import announce
 from hetnn.quantization.samples import Sample
 
 Array = NDArray[Any]
@@ -69,7 +70,7 @@ class Noise:
 def compare(
     reference: Observed,
     other: Observed,
-    samples: Iterable[Sample],
+    samples: Sequence[Sample],
     factors: Mapping[str, Array],
     floors: Mapping[str, float],
 ) -> tuple[list[Noise], dict[str, Noise]]:
@@ -79,7 +80,8 @@ def compare(
     """
     outputs: list[Noise] = []
     values = {name: Noise() for name in reference.values}
-    for sample in samples:
+    for k, sample in enumerate(samples):
+        announce(k, len(samples))
         wanted, inside = reference.run(sample)
         got, theirs = other.run(sample)
         outputs = outputs or [Noise() for _ in wanted]

@@ -12,7 +12,7 @@ from hetnn.api import compile, imported_model
 from hetnn.errors import InvalidModel
 from hetnn.importers import Imported
 from hetnn.options import with_options
-from hetnn.progress import counted
+from hetnn.progress import Progress, counted, silent
 from hetnn.quantization.calibrated import Calibrated, Settings
 from hetnn.quantization.network import Network, layers_of
 from hetnn.quantization.observe import Noise
@@ -90,7 +90,7 @@ def quantize(
     settings = Settings(
         scheme_of(scheme), calibrator, functions, real_sums, rows, equalize, correct_bias, adapt_rounding
     )
-    step = progress or (lambda _: None)
+    step = progress or silent
     with counted(step, "import"):
         imported = imported_model(model, args, kwargs, dynamic_shapes, fix)
     network = Network(_core.for_integers(imported.graph, attention="softmax" in rows))
@@ -101,11 +101,16 @@ def quantize(
         raise InvalidModel("the model has no layer to compute in fewer bits; nothing is to be quantized.")
     with counted(step, "calibrate"):
         calibrated.observe(samples)
-    step("quantize")
-    of_layers = layer_noise(calibrated) if sensitivity or bound else {}
+    with counted(step, "round weights"):
+        calibrated.round_weights()
+    of_layers: Mapping[str, list[Noise]] = {}
+    if sensitivity or bound:
+        with counted(step, "measure each layer"):
+            of_layers = layer_noise(calibrated)
     if bound:
-        calibrated.kept_float.update(find_kept(calibrated, of_layers, bound))
-    quantized = _finish(imported, calibrated, of_layers)
+        with counted(step, "choose layers to keep"):
+            calibrated.kept_float.update(find_kept(calibrated, of_layers, bound))
+    quantized = _finish(imported, calibrated, of_layers, step)
     if target is None:
         return quantized
     executable = compile(quantized, target, example=example, progress=progress, **options)
@@ -122,12 +127,15 @@ def _bound(keep_float: str | Collection[str], db: float | None, cosine: float | 
     return None
 
 
-def _finish(imported: Imported, calibrated: Calibrated, of_layers: Mapping[str, list[Noise]]) -> Quantized:
+def _finish(
+    imported: Imported, calibrated: Calibrated, of_layers: Mapping[str, list[Noise]], step: Progress
+) -> Quantized:
     """The quantized model with its report."""
     settings, network = calibrated.settings, calibrated.network
     choice = calibrated.choice()
     graph = calibrated.graph(choice)
-    outputs, values = calibrated.noise(choice, graph, inside=True)
+    with counted(step, "measure the noise"):
+        outputs, values = calibrated.noise(choice, graph, inside=True)
     by_output = dict(zip(network.graph.output_names, outputs, strict=False))
     report = QuantizeReport(
         settings.scheme.name,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hetnn.element_types import array_of, numpy_type
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable, Port
-from hetnn.progress import announce
+from hetnn.progress import part
 
 Array = NDArray[Any]
 Sample = list[Array]
@@ -31,9 +31,12 @@ def read_samples(samples: Any, executable: Executable) -> Iterator[Sample]:
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise InvalidModel(f"samples must be {_EXPECTED}; got {type(samples).__name__}.")
     for number, sample in enumerate(given):
+        checked = _checked(sample, number, executable)
         if isinstance(given, Sized):
-            announce(number, len(given))
-        yield _checked(sample, number, executable)
+            with part(number, len(given)):
+                yield checked
+        else:
+            yield checked
 
 
 def _checked(sample: Any, number: int, executable: Executable) -> Sample:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hetnn.errors import Unsupported
+from hetnn.progress import part
 from hetnn.quantization.calibrated import Calibrated
 from hetnn.quantization.network import layers_of
 from hetnn.quantization.observe import Noise
@@ -34,9 +36,10 @@ def layer_noise(calibrated: Calibrated) -> dict[str, list[Noise]]:
     """By layer: what the outputs lose where it alone is quantized."""
     layers = calibrated.choice().nodes.keys() & layers_of(calibrated.network, ()).keys()
     out: dict[str, list[Noise]] = {}
-    for layer in (node.name for node in calibrated.network.nodes if node.name in layers):
-        choice = calibrated.choice(layers - {layer})
-        out[layer] = calibrated.noise(choice, calibrated.graph(choice))[0]
+    for k, layer in enumerate(node.name for node in calibrated.network.nodes if node.name in layers):
+        with part(k, len(layers)):
+            choice = calibrated.choice(layers - {layer})
+            out[layer] = calibrated.noise(choice, calibrated.graph(choice))[0]
     return out
 
 
@@ -48,9 +51,12 @@ def find_kept(calibrated: Calibrated, of_layers: Mapping[str, list[Noise]], boun
     """
     order = sorted(of_layers, key=lambda layer: min(noise.db for noise in of_layers[layer]))
 
+    tries, of = itertools.count(), 1 + len(order).bit_length()
+
     def holds(count: int) -> bool:
-        choice = calibrated.choice(order[:count])
-        return bound.holds(calibrated.noise(choice, calibrated.graph(choice))[0])
+        with part(next(tries), of):
+            choice = calibrated.choice(order[:count])
+            return bound.holds(calibrated.noise(choice, calibrated.graph(choice))[0])
 
     low, high = 0, len(order)
     if not holds(high):

@@ -7,6 +7,9 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,8 +18,9 @@ import torch
 
 import hetnn
 from hetnn import progress as steps
-from hetnn.cli import progress
+from hetnn.cli import main, progress
 from hetnn.cli.progress import Progress
+from hetnn.inside import bench, bisect
 from hetnn.progress import Step
 
 
@@ -89,7 +93,90 @@ def test_samples_of_a_calibration_are_counted(monkeypatch: pytest.MonkeyPatch) -
     left = [step.left_s for step in told if step == "calibrate"]
     assert left[0] is None
     assert len([seconds for seconds in left if seconds is not None]) >= 5
-    assert list(dict.fromkeys(told)) == ["import", "calibrate", "quantize"]
+    assert list(dict.fromkeys(told)) == ["import", "calibrate", "round weights", "measure the noise"]
+
+
+@pytest.fixture
+def of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work is told of however short it is."""
+    monkeypatch.setattr(steps, "_TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(steps, "_AT_LEAST_S", 0.0)
+
+
+def test_all_that_quantizing_does_tells_how_long_it_still_takes(of_any_length: None) -> None:
+    told: list[Step] = []
+    net = torch.nn.Sequential(*[layer for _ in range(4) for layer in (torch.nn.Linear(4, 4), torch.nn.ReLU())]).eval()
+    samples = [(torch.randn(2, 4),) for _ in range(6)]
+    hetnn.quantize(net, samples, args=samples[0], keep_float="auto", at_least_db=10, progress=told.append)  # type: ignore[arg-type]
+    names = list(dict.fromkeys(map(str, told)))
+    assert names[-4:] == ["round weights", "measure each layer", "choose layers to keep", "measure the noise"]
+    assert {str(step) for step in told if step.left_s is not None} >= set(names[1:])
+
+
+@contextmanager
+def slow_runs() -> Iterator[None]:
+    """Runs tell of themselves every 100 ms, which here is what telling takes."""
+    tell = steps._Counter.tell
+
+    def slowly(self: Any, share: float) -> None:
+        tell(self, share)
+        if self._step in ("reference", "run"):
+            time.sleep(0.11)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps._Counter, "tell", slowly)
+        yield
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
+def test_comparing_and_bisecting_tell_how_long_they_still_take(
+    target: str, of_any_length: None, tmp_path: Path
+) -> None:
+    told: list[Step] = []
+    x, w = np.ones((1, 8, 8, 8), np.float32), np.ones((8, 8, 3, 3), np.float32) / 50
+    exe = hetnn.compile(chain(3), target)
+    other = hetnn.compile(chain(3).replace("%b2 = relu(%a2)", "%b2 = neg(%a2)"))
+    with slow_runs():
+        exe.compare(None, (x, w), progress=told.append)  # type: ignore[arg-type]
+    assert told[0] == "reference"
+    assert {str(step) for step in told if step.left_s is not None} >= {"reference", "run", "compare", "lower"}
+    found = exe.bisect(other, (x, w), tmp_path / "part.npz", progress=told.append)  # type: ignore[arg-type]
+    assert found is not None
+    assert found.nodes == ["b2"]
+
+
+def test_halving_and_leaving_out_are_counted(of_any_length: None) -> None:
+    """Of a part that is wrong with two of its nodes alone."""
+    told: list[Step] = []
+    nodes = [f"n{k}" for k in range(20)]
+    found = bisect._fewest(nodes, lambda kept: {"n13", "n19"} <= set(kept), told.append)  # type: ignore[arg-type]
+    assert found == ["n13", "n19"]
+    for name in ("halve", "leave out"):
+        left = [step.left_s for step in told if step == name]
+        assert left[0] is None
+        assert len([seconds for seconds in left if seconds is not None]) >= 3
+
+
+@pytest.mark.parametrize("command", ["run", "profile", "trace", "bench", "report", "compare", "plan", "check"])
+def test_every_command_that_may_take_long_says_how_long(
+    command: str,
+    of_any_length: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As it is told where nothing is too short to be told of."""
+    monkeypatch.setattr(Progress, "_SHORT_S", 0.0)
+    monkeypatch.setattr(Progress, "_EVERY_S", 0.0)
+    monkeypatch.setattr(bench, "_TOLD_EVERY_S", 0.0)
+    (tmp_path / "net.ir").write_text(chain(3))
+    more = {"trace": ["-o", str(tmp_path / "t.json")], "report": ["--run"], "bench": ["--runs", "300"]}.get(command, [])
+    with slow_runs():
+        main([command, str(tmp_path / "net.ir"), "--target", "cpu+relu-only", *more])
+    told = capsys.readouterr().err
+    wanted = {"plan": "place", "check": "", "bench": "measure", "compare": "compare"}.get(command, "run")
+    assert f"{command}: done in" in told
+    assert not wanted or f"{command}: {wanted}, about" in told, told
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])

@@ -9,6 +9,7 @@
 #include "hetnn/base/denormals.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/base/progress.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/narrowed.h"
@@ -417,6 +418,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
   bool all_here = true;  // every thread has seen what was written so far
   for (size_t k = stretch.from; k < stretch.to; ++k) {
     const BoundCommand& command = bound_.commands()[k];
+    if (thread == 0) announce_parts(k, bound_.commands().size());
     if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (lies_there(k)) {

@@ -85,6 +85,28 @@ std::shared_ptr<ir::Graph> alone(const ir::Node& node, const Bindings& sizes) {
   return out;
 }
 
+// The names of inputs and outputs that lie channels last in memory.
+std::vector<std::string> images_of(const ir::Graph& subgraph, const Assembler& assembler) {
+  std::vector<std::string> out;
+  for (const auto& values : {subgraph.inputs(), subgraph.outputs()}) {
+    for (const ir::Value* value : values) {
+      if (assembler.buffer(assembler.boundary(value->name())).layout == Layout::nhwc) out.push_back(value->name());
+    }
+  }
+  return out;
+}
+
+// Those that will, of a subgraph of a model.
+std::vector<std::string> images_between(const ir::Graph& model, const plan::Subgraph& subgraph) {
+  std::vector<std::string> out;
+  for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
+    for (const ir::Value* value : *values) {
+      if (plan::passes_as_image(model, *value)) out.push_back(value->name());
+    }
+  }
+  return out;
+}
+
 ops::Reason reason_of(const py::handle& given, const std::string& kind) {
   if (py::isinstance<py::str>(given)) return {kind, "", "", given.cast<std::string>()};
   const auto [label, found, wanted, sentence] =
@@ -152,8 +174,9 @@ class PythonBackend final : public Backend {
     if (nodes.empty()) return out;
     const py::gil_scoped_acquire gil;
     try {
-      const py::object measured = compiler_.attr("times_us")(
-          std::make_shared<ir::Graph>(plan::extract(graph, plan::subgraph_of_nodes(graph, name(), nodes))));
+      const plan::Subgraph all = plan::subgraph_of_nodes(graph, name(), nodes);
+      const py::object measured = compiler_.attr("times_us")(std::make_shared<ir::Graph>(plan::extract(graph, all)),
+                                                             images_between(graph, all));
       if (measured.is_none()) return out;
       const auto times = measured.cast<std::map<std::string, double>>();
       for (const ir::Node* node : nodes) {
@@ -177,7 +200,7 @@ class PythonBackend final : public Backend {
       out.inputs.push_back(assembler.port_buffer(size->name(), size->type(), program::Place::arena));
     const py::gil_scoped_acquire gil;
     try {
-      const auto bytes = compiler_.attr("compile")(graph).cast<std::string>();
+      const auto bytes = compiler_.attr("compile")(graph, images_of(subgraph, assembler)).cast<std::string>();
       out.code = program::Code::of_text(std::string(kind()), kVersion, bytes);
       return out;
     } catch (py::error_already_set& error) {

@@ -58,6 +58,9 @@ target_include_directories(hetnn_shared INTERFACE $<INSTALL_INTERFACE:${HETNN_IN
 target_link_libraries(hetnn_shared PRIVATE ${HETNN_THREAD_LIBRARIES} hwy::hwy OpenSSL::Crypto)
 target_link_options(hetnn_shared PRIVATE LINKER:--version-script=${version_script} LINKER:--gc-sections
                                          LINKER:--as-needed LINKER:-Bsymbolic-functions LINKER:--exclude-libs,libcrypto.a)
+if(HETNN_SANITIZE)  # the floors in it are watched
+  target_link_options(hetnn_shared PRIVATE -fsanitize=${HETNN_SANITIZE})
+endif()
 
 # And as a static one: a single object whose only global names are those of the C interface, so that nothing in it meets
 # the same library in another release elsewhere in a program.

@@ -57,7 +57,7 @@ static hetnn_status download(void* opened, const hetnn_tensor* outputs) {
 
 int main(int argc, char** argv) {
   const hetnn_device device = {sizeof device, "doubler", NULL,  load,     unload, open_visit,
-                               close_visit,   upload,    start, download, NULL};
+                               close_visit,   upload,    start, download, NULL, 0};
   hetnn_executable* executable = NULL;
   hetnn_port port = {sizeof port, NULL, HETNN_F32, 0, NULL};
   hetnn_tensor in = {sizeof in, NULL, HETNN_F32, 0, NULL}, out = {sizeof out, NULL, HETNN_F32, 0, NULL};

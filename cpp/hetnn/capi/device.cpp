@@ -1,6 +1,9 @@
-// A device written in C as an executor: its ports are dense, whatever layout the program keeps them in.
+// A device written in C as an executor: its ports are dense, and as the model has them unless it takes images as the
+// program keeps them.
+#include <algorithm>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/capi/guard.h"
@@ -36,11 +39,18 @@ struct Rows {
   }
 };
 
+// The port of a buffer; of an image that the device takes as it lies, with channels last.
+Port port_of(const program::Buffer& buffer, Port port, bool images_last) {
+  if (images_last && buffer.layout == Layout::nhwc)
+    std::rotate(port.dims.begin() + 1, port.dims.begin() + 2, port.dims.end());
+  return port;
+}
+
 // A visit's tensors of one side, in or out; those whose memory is not dense get memory of their own.
 class Side {
  public:
-  Side(const Rows& rows, const std::vector<int32_t>& ids, const std::vector<BoundBuffer>& buffers)
-      : ids_(ids), buffers_(buffers) {
+  Side(const Rows& rows, const std::vector<int32_t>& ids, const std::vector<BoundBuffer>& buffers, bool images_last)
+      : ids_(ids), buffers_(buffers), images_last_(images_last) {
     for (size_t k = 0; k < ids.size(); ++k) {
       const hetnn_port& row = rows.rows[k];
       tensors_.push_back({sizeof(hetnn_tensor), nullptr, row.dtype, row.rank, row.dims});
@@ -48,7 +58,7 @@ class Side {
       int64_t dense_bytes = dtype_bytes(buffer.view.dtype);
       for (const int64_t dim : buffer.shape) dense_bytes *= dim;
       dense_.emplace_back();
-      if (buffer.view.layout != Layout::plain) dense_.back().emplace(static_cast<size_t>(dense_bytes));
+      if (!is_as_inside(k)) dense_.back().emplace(static_cast<size_t>(dense_bytes));
     }
   }
 
@@ -76,7 +86,14 @@ class Side {
   const BoundBuffer& at(size_t k) const { return buffers_[static_cast<size_t>(ids_[k])]; }
   std::byte* lies(size_t k, runtime::Addresses addresses) const { return addresses[static_cast<size_t>(ids_[k])]; }
   runtime::MapLayout outside(size_t k) const { return {at(k).view.layout, at(k).view.pitch_elems}; }
-  runtime::MapLayout inside(size_t k) const { return {Layout::plain, at(k).shape.size() == 4 ? at(k).shape[1] : 0}; }
+  runtime::MapLayout inside(size_t k) const {
+    const bool stays = images_last_ && at(k).view.layout == Layout::nhwc;
+    return {stays ? Layout::nhwc : Layout::plain, at(k).shape.size() == 4 ? at(k).shape[1] : 0};
+  }
+  bool is_as_inside(size_t k) const {
+    const runtime::MapLayout here = outside(k), there = inside(k);
+    return here.layout == there.layout && (here.layout == Layout::plain || here.pitch_elems == there.pitch_elems);
+  }
   void copy(size_t k, const std::byte* from, runtime::MapLayout from_layout, std::byte* to,
             runtime::MapLayout to_layout) const {
     runtime::copy_value(at(k).view.dtype, at(k).shape, from, from_layout, to, to_layout);
@@ -86,13 +103,16 @@ class Side {
   const std::vector<BoundBuffer>& buffers_;
   std::vector<hetnn_tensor> tensors_;
   std::vector<std::optional<AlignedBuffer>> dense_;
+  const bool images_last_;
 };
 
 class PluginVisit final : public runtime::Visit {
  public:
   PluginVisit(const hetnn_device& device, void* loaded, const Rows& inputs, const Rows& outputs,
               const program::Subprogram& subprogram, const std::vector<BoundBuffer>& buffers)
-      : device_(device), in_(inputs, subprogram.inputs, buffers), out_(outputs, subprogram.outputs, buffers) {
+      : device_(device),
+        in_(inputs, subprogram.inputs, buffers, device.images_last != 0),
+        out_(outputs, subprogram.outputs, buffers, device.images_last != 0) {
     succeed(device.open(loaded, inputs.rows.data(), outputs.rows.data(), &visit_));
   }
   ~PluginVisit() override {
@@ -152,7 +172,8 @@ class PluginBound final : public runtime::BoundCode {
           throw InvalidModel(text("subprogram '", subprogram.name, "' reads the packed weight '", buffer.name,
                                   "'. Compile the model again."));
         }
-        to.add({.name = buffer.name, .dims = buffers[static_cast<size_t>(id)].shape, .dtype = buffer.dtype});
+        Port bound{.name = buffer.name, .dims = buffers[static_cast<size_t>(id)].shape, .dtype = buffer.dtype};
+        to.add(port_of(buffer, std::move(bound), device.images_last != 0));
       }
       to.point();
     };
@@ -178,7 +199,7 @@ class Plugin final : public runtime::Executor {
     const auto add = [&](const std::vector<int32_t>& ids, Rows& to) {
       for (const int32_t id : ids) {
         const program::Buffer& buffer = program_.buffers[static_cast<size_t>(id)];
-        to.add(port_of(buffer.name, buffer));
+        to.add(port_of(buffer, capi::port_of(buffer.name, buffer), device_.images_last != 0));
       }
       to.point();
     };

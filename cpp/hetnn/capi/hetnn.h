@@ -189,6 +189,9 @@ typedef struct hetnn_device {
   hetnn_status (*download)(void* visit, const hetnn_tensor* outputs);
   /* May be null. What the last visit took by the device's own count. */
   void (*times)(void* visit, int64_t* cycles, double* microseconds);
+  /* 1: images that pass between subgraphs, values of four axes, are given as they lie in memory, channels last, and
+   * their ports say so: [N,H,W,C]. 0: as the model has them. */
+  int32_t images_last;
 } hetnn_device;
 
 /* Adds a kind of device, for executables loaded from now on, or replaces it. The struct and its text are copied. */

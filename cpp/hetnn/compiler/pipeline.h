@@ -81,7 +81,7 @@ std::span<const Pass> passes();
 void run_passes(Draft& draft, ir::Stage last);
 
 /// The buffer of a value between subgraphs. Feature maps cross as dense nhwc.
-void declare_crossing(const ir::Value& value, backends::Assembler& assembler);
+void declare_crossing(const ir::Graph& model, const ir::Value& value, backends::Assembler& assembler);
 
 /// What the passes `compute_in_f32` and `fuse` do with one subgraph.
 void compute_in_f32(ir::Graph& subgraph, const backends::Backend& backend);

@@ -10,6 +10,7 @@
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/ops/demand.h"
+#include "hetnn/ops/sizes.h"
 
 namespace hetnn::plan {
 namespace {
@@ -103,6 +104,11 @@ Subgraph subgraph_of_nodes(const ir::Graph& graph, std::string device, std::vect
   const std::set<const ir::Node*> members(out.nodes.begin(), out.nodes.end());
   add_interface(graph, out, [&](const ir::Node* node) { return members.contains(node); });
   return out;
+}
+
+bool passes_as_image(const ir::Graph& model, const ir::Value& value) {
+  return ops::is_feature_map(value.type()) && value.producer() && !model.is_output(&value) &&
+         ops::defined_symbols(value.producer()->call()).empty();
 }
 
 ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph) {

@@ -38,6 +38,10 @@ std::vector<Subgraph> subgraphs_of(const ir::Graph& graph);
 /// Some nodes of a graph as one subgraph, before it is cut: `nodes` in an order in which they can run.
 Subgraph subgraph_of_nodes(const ir::Graph& graph, std::string device, std::vector<ir::Node*> nodes);
 
+/// Whether a value that passes between subgraphs of a model lies channels last in memory: of four axes, no input or
+/// output of the model, and not what a definition writes, which is plain.
+bool passes_as_image(const ir::Graph& model, const ir::Value& value);
+
 /// A graph of the subgraph's nodes and the constants they read (shared, not copied), with values named as in `graph`.
 /// Its inputs and outputs are the subgraph's, in order; its stage is cut.
 ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph);

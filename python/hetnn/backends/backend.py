@@ -57,6 +57,10 @@ class Backend(ABC):
     # Whether a run here takes the time that the device takes. Where this is so of all devices of a target, the general
     # processor's nodes are measured, too, and what plans by cost is run beside what uses one device alone.
     measures = False
+    # Whether `compile` and `times_us` are given, behind the graph, the names of its inputs and outputs that are images
+    # which lie channels last in memory: those of four axes that pass between subgraphs. Code may read and write them so
+    # where it runs in C (`images_last` of hetnn_device); arrays here are as the graph has them.
+    images_last = False
 
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
         self.name = name

@@ -81,6 +81,7 @@ class Isolated(Backend):
         self.connected = bool(self._told["connected"])
         self.constant_budget_bytes = int(self._told["constant_budget_bytes"])
         self.measures = bool(self._told["measures"])
+        self.images_last = bool(self._told["images_last"])
 
     @property
     def version(self) -> str:
@@ -105,14 +106,14 @@ class Isolated(Backend):
         """As the backend says."""
         return float(self._ask("time_us", _text(node), macs=macs, flops=flops, bytes=bytes)[0]["value"])
 
-    def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
+    def times_us(self, graph: _core.Graph, images: Sequence[str] = ()) -> Mapping[str, float] | None:
         """As the backend says."""
-        times: Mapping[str, float] | None = self._ask("times_us", _text(graph))[0]["value"]
+        times: Mapping[str, float] | None = self._ask("times_us", _text(graph), images=[*images])[0]["value"]
         return times
 
-    def compile(self, graph: _core.Graph) -> bytes:
+    def compile(self, graph: _core.Graph, images: Sequence[str] = ()) -> bytes:
         """As the backend does."""
-        return bytes(self._ask("compile", _text(graph))[1])
+        return bytes(self._ask("compile", _text(graph), images=[*images])[1])
 
     def open(self, code: bytes, inputs: Sequence[Port], outputs: Sequence[Port]) -> Run:
         """Opens it in the process, and again in the next one, should that end."""

@@ -40,7 +40,7 @@ class _Asked:
         """What is sent back: words, and arrays or bytes."""
         backend, do = self._backend, header["do"]
         if do == "tell":
-            told = ("version", "connected", "constant_budget_bytes", "measures")
+            told = ("version", "connected", "constant_budget_bytes", "measures", "images_last")
             return {name: getattr(backend, name) for name in told}, []
         if do == "launch_us":
             return {"value": float(backend.launch_us)}, []
@@ -61,11 +61,12 @@ class _Asked:
             return {"value": [list(reason) if isinstance(reason, Reason) else str(reason) for reason in reasons]}, []
         if do == "time_us":
             return {"value": float(backend.time_us(graph, header["macs"], header["flops"], header["bytes"]))}, []
+        given: list[Any] = [graph, header["images"]] if backend.images_last else [graph]
         if do == "times_us":
-            times = backend.times_us(graph)
+            times = backend.times_us(*given)
             return {"value": None if times is None else {name: float(us) for name, us in times.items()}}, []
         assert do == "compile"
-        code = backend.compile(graph)
+        code = backend.compile(*given)
         if not isinstance(code, (bytes, bytearray, memoryview)):
             raise TypeError(f"compile must give bytes; it gave {type(code).__name__}")
         return {}, [np.frombuffer(code, np.uint8)]

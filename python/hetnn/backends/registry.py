@@ -97,6 +97,7 @@ class Compiler:
         self.launch_us = float(self._backend.launch_us)
         self.connected = bool(self._backend.connected)
         self.constant_budget_bytes = int(self._backend.constant_budget_bytes)
+        self._images_last = bool(self._backend.images_last)
 
     def supports(self, node: _core.Graph) -> list[tuple[str, str, str, str] | str]:
         """The reasons of the backend, of the types that the compiler takes."""
@@ -111,17 +112,21 @@ class Compiler:
         """The backend's prediction."""
         return _time(self._backend.time_us(node, macs, flops, bytes))
 
-    def times_us(self, graph: _core.Graph) -> dict[str, float] | None:
-        """The backend's measurement."""
-        times = self._backend.times_us(graph)
+    def times_us(self, graph: _core.Graph, images: list[str]) -> dict[str, float] | None:
+        """The backend's measurement; `images` lie channels last."""
+        times: Mapping[str, float] | None = self._asked("times_us", graph, images)
         return None if times is None else {str(node): _time(us) for node, us in times.items()}
 
-    def compile(self, graph: _core.Graph) -> bytes:
-        """The backend's code behind a header that says what opens it."""
-        code = self._backend.compile(graph)
+    def compile(self, graph: _core.Graph, images: list[str]) -> bytes:
+        """The backend's code behind a header that says what opens it; `images` lie channels last."""
+        code = self._asked("compile", graph, images)
         if not isinstance(code, (bytes, bytearray, memoryview)):
             raise TypeError(f"compile must give bytes; it gave {type(code).__name__}")
         return with_header(self._backend.version, self._spec, code)
+
+    def _asked(self, name: str, graph: _core.Graph, images: list[str]) -> Any:
+        method = getattr(self._backend, name)
+        return method(graph, images) if self._images_last else method(graph)
 
 
 def _plain(reason: Reason | str) -> tuple[str, str, str, str] | str:

@@ -406,7 +406,7 @@ hetnn_status slow_download(void* visit, const hetnn_tensor* outputs) {
 
 hetnn_device slow_device() {
   return {sizeof(hetnn_device), "slow",      nullptr,    slow_load,     slow_unload, slow_open_visit,
-          slow_close,           slow_upload, slow_start, slow_download, nullptr};
+          slow_close,           slow_upload, slow_start, slow_download, nullptr,     0};
 }
 
 Loaded load_slow(const char* naps_ms, const hetnn_options* options = nullptr) {

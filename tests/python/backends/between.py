@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from backends.integer_networks import Net, Value, options
-from importers.tflite_files import Quant, Told
+import numpy as np
+
+from backends.integer_networks import VALID, Net, Value, options
+from importers.tflite_files import Quant, Told, constant
 
 Step = Callable[[Net, Value], Value]
 
@@ -37,6 +39,20 @@ def _quotient(n: Net, x: Value) -> Value:
     return n.put("DIV", [x.place, y.place], Told(x.shape, "i8", quant=Quant(x.scale * 2, 0)))
 
 
+def _mirrored(mode: int) -> Step:
+    """REFLECT (0) leaves out the edge, SYMMETRIC (1) has it twice."""
+
+    def step(n: Net, x: Value) -> Value:
+        amounts = [[0, 0], [1, 2], [2, 1], [0, 0]]
+        shape = [size + sum(pair) for size, pair in zip(x.shape, amounts, strict=True)]
+        given = n.graph.tensor(constant(np.array(amounts, np.int32)))
+        how = options("MirrorPad", Mode=mode)
+        y = n.put("MIRROR_PAD", [x.place, given], Told(shape, "i8", quant=x.quant), how)
+        return n.conv(y, x.shape[3], 4, padding=VALID)
+
+    return step
+
+
 STEPS: dict[str, Step] = {
     "PRELU": lambda n, x: n.prelu(x),
     "HARD_SWISH": lambda n, x: n.function("HARD_SWISH", x),
@@ -49,6 +65,9 @@ STEPS: dict[str, Step] = {
     "SPACE_TO_DEPTH": _blocks("SPACE_TO_DEPTH", "SpaceToDepth", up=False),
     "L2_NORMALIZATION": _function("L2_NORMALIZATION", Quant(1 / 128, 0)),
     "DIV": _quotient,
+    "NEG": lambda n, x: n.put("NEG", [x.place], x.told),
+    "REFLECT": _mirrored(0),
+    "SYMMETRIC": _mirrored(1),
 }
 
 

@@ -209,6 +209,18 @@ def _moved(dtype: str) -> Iterator[Case]:
             amounts[axis], amounts[axis + len(shape)] = 1, 2
             return n.plain("pad", [n.operand(shape)], padding=amounts, value=0.0)
 
+        def mirrored(shape: list[int] = shape, axis: int = axis) -> _core.Graph:
+            n, amounts = Node(dtype), [0] * (2 * len(shape))
+            amounts[axis], amounts[axis + len(shape)] = 1, shape[axis] - 1
+            return n.plain("pad", [n.operand(shape)], padding=amounts, mode="reflect")
+
+        def reversed_(shape: list[int] = shape, axis: int = axis) -> _core.Graph:
+            n = Node(dtype)
+            return n.plain("flip", [n.operand(shape)], axes=[axis])
+
+        if shape[axis] < 10:
+            yield f"pad mirrored {shape} {axis}", mirrored
+            yield f"flip {shape} {axis}", reversed_
         yield f"concat {shape} {axis}", joined
         yield f"slice {shape} {axis}", cut
         yield f"pad {shape} {axis}", padded

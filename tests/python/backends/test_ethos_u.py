@@ -136,6 +136,43 @@ def test_what_vela_leaves_to_a_cpu_stays_on_the_accelerator(name: str) -> None:
     np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
 
 
+@pytest.mark.parametrize("name", ["NEG", "REFLECT", "SYMMETRIC"])
+def test_what_vela_takes_goes_there_whole(name: str) -> None:
+    data = between(name)
+    exe = hetnn.compile(data, TARGET, strategy="take-all")
+    assert [part["device"] for part in exe.report("dict")["subgraphs"]] == ["ethos-u55-256"]
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
+    (graph,) = parts(data)
+    for data in {export(graph, layers=layers) for layers in (False, True)}:
+        (found,) = by_reference(data, feed, exe.run(feed))
+        np.testing.assert_array_equal(found, exe.run(feed)[0])
+
+
+@pytest.mark.parametrize("variant", ["u55-256", "u65-256", "u85-256"])
+def test_images_that_the_cpu_computes_between_are_not_transposed(variant: str) -> None:
+    """They lie channels last for both: the accelerator's parts take the cycles of Vela's own."""
+    data = between("L2_NORMALIZATION")
+    own = vela.compile_network(data, vela.Accelerator.of("vela", {"variant": variant}), tflite=True)
+    exe = hetnn.compile(data, f"cpu+ethos-{variant}", strategy="take-all")
+    assert [part["device"] for part in exe.report("dict")["subgraphs"]].count("cpu") == 2
+    told = reports(exe)
+    assert sum(each["cycles"] for each in told.values()) <= 1.02 * own.report["cycles"]
+    assert [len(each["images_last"]) for each in told.values()] == [1, 2, 1]  # a network's own ports are as they are
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
+
+
+def test_a_file_with_images_channels_last_means_the_same() -> None:
+    (graph, *_) = parts(between("L2_NORMALIZATION"))
+    (given, *_), (out, *_) = ([row[0] for row in ports] for ports in (graph.inputs, graph.outputs))
+    feed = [np.random.default_rng(2).integers(-128, 128, shape).astype(np.int8) for _, _, shape in graph.inputs]
+    (wanted,) = _core.interpret(graph, feed)
+    turned = [np.ascontiguousarray(each.transpose(0, 2, 3, 1)) for each in (*feed, wanted)]
+    (found,) = by_reference(export(graph, images=[given, out]), turned[:1], turned[1:])
+    np.testing.assert_array_equal(found, turned[1])
+
+
 @pytest.mark.parametrize("name", sorted({*NETWORKS} - {"mobilenet_v2", "resnet_18"}))
 def test_networks_go_there_as_one_subgraph_that_vela_takes(name: str) -> None:
     """All but the two that take Vela seconds, which are in benchmarks/devices/ethos.py."""

@@ -18,7 +18,8 @@ from hetnn.backends.ethos_u import codes
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no C compiler")
 
-# Stands for Arm's driver: what it is called with is printed, and each output byte is the step's number.
+# Stands for Arm's driver: what it is called with is printed, with where inputs begin; each output byte is the
+# step's number, and 10 more in every fourth.
 DRIVER = """
 #include <stddef.h>
 #include <stdint.h>
@@ -28,12 +29,12 @@ int ethosu_invoke_v3(struct ethosu_driver* driver, const void* commands, const i
 """
 INVOKED = """
 #include <stdio.h>
-#include <string.h>
 #include "ethosu_driver.h"
 #include "network.h"
 int ethosu_invoke_v3(struct ethosu_driver* driver, const void* commands, const int bytes, uint64_t* const bases,
                      const size_t* sizes, const int count, void* user) {
   int k, j;
+  uint32_t i;
   (void)driver, (void)user;
   printf("%.4s %d", (const char*)commands, bytes);
   for (k = 0; k < count; ++k) printf(" %zu", sizes[k]);
@@ -41,9 +42,14 @@ int ethosu_invoke_v3(struct ethosu_driver* driver, const void* commands, const i
   for (k = 0; k < NETWORK_STEPS; ++k) {
     const hetnn_ethos_step* step = &network_steps[k];
     if (step->commands != commands) continue;
-    for (j = 0; j < step->output_count; ++j)
-      memset((uint8_t*)(uintptr_t)bases[step->outputs[j].region] + step->outputs[j].offset_bytes, 7 + k,
-             step->outputs[j].bytes);
+    for (j = 0; j < step->input_count; ++j) {
+      const int8_t* x = (const int8_t*)(uintptr_t)bases[step->inputs[j].region] + step->inputs[j].offset_bytes;
+      printf("in %d %d %d %d\\n", x[0], x[1], x[2], x[3]);
+    }
+    for (j = 0; j < step->output_count; ++j) {
+      uint8_t* y = (uint8_t*)(uintptr_t)bases[step->outputs[j].region] + step->outputs[j].offset_bytes;
+      for (i = 0; i < step->outputs[j].bytes; ++i) y[i] = (uint8_t)(7 + k + (i % 4 == 1 ? 10 : 0));
+    }
   }
   return 0;
 }
@@ -65,13 +71,15 @@ MIXED = """
 int main(int argc, char** argv) {
   hetnn_executable* executable = NULL;
   static float x[1 << 16];
+  int k;
   hetnn_port port = {sizeof port, NULL, HETNN_F32, 0, NULL};
   hetnn_tensor in = {sizeof in, x, HETNN_F32, 0, NULL}, out = {sizeof out, NULL, HETNN_F32, 0, NULL};
   if (argc != 2 || hetnn_ethos_register(NULL, scratch, fast) || hetnn_load(argv[1], NULL, &executable)) goto failed;
   hetnn_input(executable, 0, &port);
   in.rank = port.rank, in.dims = port.dims;
+  for (k = 0; k < 4 * 36; ++k) x[k] = k * 0.05f;
   if (hetnn_run(executable, NULL, &in, 1, &out, 1)) goto failed;
-  printf("%g\\n", ((float*)out.data)[0]);
+  for (k = 0; k < 4 * 9; ++k) printf("%g ", ((float*)out.data)[k]);
   return 0;
 failed:
   printf("%s\\n", hetnn_error_message());
@@ -114,7 +122,7 @@ def test_a_network_that_is_all_there(tmp_path: Path) -> None:
     lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
     sizes = [len(code["weight_data"]), int(code["scratch_size"])]
     assert lines[0].split()[:4] == ["COP1", str(len(code["cmd_data"])), *map(str, sizes)]
-    assert lines[1].split() == ["1", str(24 * 20 * 3), "10", str(sizes[0]), "7"]
+    assert lines[-1].split() == ["1", str(24 * 20 * 3), "10", str(sizes[0]), "7"]
     assert told["scratch_bytes"] == sizes[1]
     assert told["files"]["commands_0.bin"] == len(code["cmd_data"])
     assert told["cycles"] > 0
@@ -138,7 +146,10 @@ def test_other_parts_run_in_hetnns_runtime(tmp_path: Path) -> None:
     program = build(tmp_path, MIXED, sources, *flags)
     ran = subprocess.run([program, "network.hetnn"], cwd=tmp_path / "out", capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert float(ran.stdout.splitlines()[-1]) == pytest.approx((7 - 3) * 0.05)
+    *_, given, made = ran.stdout.splitlines()
+    assert given == f"in {3} {3 + 36} {3 + 72} {3 + 108}"  # of the first pixel each channel
+    channels = np.array(made.split(), np.float32).reshape(4, 9)
+    assert np.allclose(channels, [[(7 - 3) * 0.05], [(17 - 3) * 0.05], [(7 - 3) * 0.05], [(7 - 3) * 0.05]])
     assert np.allclose(exe.run([np.zeros((1, 4, 6, 6), np.float32)])[0], 0)
 
 

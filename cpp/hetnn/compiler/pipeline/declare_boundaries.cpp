@@ -6,13 +6,11 @@
 
 namespace hetnn::pipeline {
 
-void declare_crossing(const ir::Value& value, backends::Assembler& assembler) {
-  // What comes out of a definition is written plain, by a meaning.
-  const bool defines = value.producer() && !ops::defined_symbols(value.producer()->call()).empty();
-  const bool feature_map = ops::is_feature_map(value.type()) && !defines;
+void declare_crossing(const ir::Graph& model, const ir::Value& value, backends::Assembler& assembler) {
+  const bool image = plan::passes_as_image(model, value);
   assembler.set_boundary(value.name(),
-                         assembler.arena_buffer(value.name(), value.type(), feature_map ? Layout::nhwc : Layout::plain,
-                                                feature_map ? value.shape()[1] : Dim(0)));
+                         assembler.arena_buffer(value.name(), value.type(), image ? Layout::nhwc : Layout::plain,
+                                                image ? value.shape()[1] : Dim(0)));
 }
 
 void declare_boundaries(Draft& draft) {
@@ -50,7 +48,7 @@ void declare_boundaries(Draft& draft) {
   }
   for (const plan::Subgraph& subgraph : plan::subgraphs_of(model)) {
     for (const ir::Value* output : subgraph.outputs) {
-      if (!model.is_output(output)) declare_crossing(*output, assembler);
+      if (!model.is_output(output)) declare_crossing(model, *output, assembler);
     }
   }
 }

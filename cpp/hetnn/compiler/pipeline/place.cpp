@@ -18,7 +18,7 @@ std::optional<plan::SubgraphRefusal> try_lowering(const Draft& draft, const plan
   }
   backends::Assembler scratch;
   for (const auto* values : {&subgraph.inputs, &subgraph.outputs}) {
-    for (const ir::Value* value : *values) declare_crossing(*value, scratch);
+    for (const ir::Value* value : *values) declare_crossing(draft.graph, *value, scratch);
   }
   const auto first_line = [](const char* what) {
     const std::string message = what;

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hetnn.backends.backend import Backend, Clock, Port, Reason, Run
@@ -27,6 +28,8 @@ class EthosU(Backend):
     No such processor is in a PC: `open` runs the subgraph by its meaning, with the device's roundings, and the code's
     report has the cycles that Vela predicts.
     """
+
+    images_last = True
 
     def __init__(self, name: str, spec: Mapping[str, Any]) -> None:
         super().__init__(name, spec)
@@ -53,11 +56,11 @@ class EthosU(Backend):
             return [Reason("no_tosa_form", op, "integers that TOSA has", each.why) for each in made.refusals]
         return broken(made.block, self.accelerator.family)
 
-    def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
+    def times_us(self, graph: _core.Graph, images: Collection[str] = ()) -> Mapping[str, float] | None:
         """Vela's cycles at the system's clock; None where Vela refuses the whole."""
         vela.require(self.name)
         try:
-            made, compiled = self._compiled(graph)
+            made, compiled = self._compiled(graph, images)
         except Unsupported:
             return None
         report = compiled.report
@@ -68,7 +71,7 @@ class EthosU(Backend):
                 times[node] += row["cycles"] / vela.cycles_per_us(self.accelerator)
         return times
 
-    def compile(self, graph: _core.Graph) -> bytes:
+    def compile(self, graph: _core.Graph, images: Collection[str] = ()) -> bytes:
         """Vela's raw output, with the meaning of the subgraph and Vela's report in the same archive."""
         import hetnn
         from hetnn.backends.ethos_u.constraints import MOST_OF_WEIGHTS, heavy_filter
@@ -78,18 +81,21 @@ class EthosU(Backend):
         heavy = heavy_filter(Export(graph, self.accelerator.chains).block)
         if heavy is not None:
             raise _at(heavy[0], f"a filter's weights add up to {heavy[1]}, of at most {MOST_OF_WEIGHTS}")
-        written, made = self._compiled(graph)
+        written, made = self._compiled(graph, images)
+        made.report["images_last"] = sorted(images)
         made.report["clock_hz"] = vela.cycles_per_us(self.accelerator) * 1e6
         for row in made.report["operators"]:
             row["node"] = written.block.ops[row["place"]].node if row["place"] >= 0 else ""
         meaning = hetnn.compile(as_written(graph), "cpu", tune=False)
         return with_meaning(made.data, meaning._engine.image(), made.report)
 
-    def _compiled(self, graph: _core.Graph) -> tuple[Export, vela.Compiled]:
+    def _compiled(self, graph: _core.Graph, images: Collection[str] = ()) -> tuple[Export, vela.Compiled]:
         """What is written and what Vela makes of it, in the form of fewest cycles. Unsupported where Vela refuses."""
         from hetnn.exporters.tosa.model import Export
 
-        written = [Export(graph, self.accelerator.chains, layers) for layers in (False, True)]
+        chains = self.accelerator.chains
+        ways = product((False, True), (False, True) if chains and images else (False,))
+        written = [Export(graph, chains, layers, images, entering) for layers, entering in ways]
         by_data = {made.data(): made for made in reversed(written)}  # once where they are one
         return min(
             ((made, vela.compile_network(data, self.accelerator)) for data, made in by_data.items()),

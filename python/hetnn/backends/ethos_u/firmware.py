@@ -74,8 +74,14 @@ def write(image: bytes, called: str, folder: Path) -> dict[str, Any]:
         "steps": [{"name": step.name, "device": step.device} for step in steps],
         "scratch_bytes": _most(own, "scratch_size"),
         "fast_bytes": _most(own, "scratch_fast_size"),
-        "cycles": sum(json.loads(step.arrays[REPORT].tobytes())["cycles"] for step in own if step.arrays),
+        "cycles": sum(_report(step)["cycles"] for step in own),
     }
+
+
+def _report(step: Step) -> dict[str, Any]:
+    assert step.arrays is not None
+    told: dict[str, Any] = json.loads(step.arrays[REPORT].tobytes())
+    return told
 
 
 def _most(own: list[Step], key: str) -> int:
@@ -109,6 +115,8 @@ def _header(steps: list[Step], own: list[Step]) -> str:
 /* Memory that every step can use in turn, aligned to 16 bytes. */
 #define NETWORK_SCRATCH_BYTES {_most(own, "scratch_size")}
 #define NETWORK_FAST_BYTES {_most(own, "scratch_fast_size")}
+/* Whether images that pass between subprograms lie channels last for the steps. */
+#define NETWORK_IMAGES_LAST {int(all("images_last" in _report(step) for step in own))}
 {names}
 
 extern const hetnn_ethos_step network_steps[NETWORK_STEPS];

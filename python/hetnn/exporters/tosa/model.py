@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from hetnn.exporters.refusal import Refusal
 from hetnn.exporters.tosa import elements, prelu, shapes, softmax, windows  # noqa: F401  # the rules
 from hetnn.exporters.tosa.call import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.file import Block, Op, data_of
-from hetnn.exporters.tosa.writer import Tensor, Writer, refuse
+from hetnn.exporters.tosa.pixels import copied
+from hetnn.exporters.tosa.writer import FIRST, LAST, Tensor, Writer, refuse
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
 # A node in a graph's text: its name, operator and operands, and whether attributes begin.
@@ -22,12 +24,24 @@ _NODE = re.compile(r"(?P<head>\s*%(?P<name>[^\s=,]+) = \w+\([^)]*\))(?P<attrs> \
 
 
 class Export:
-    """A graph on its way: what is written, and the nodes that cannot be."""
+    """A graph on its way: what is written, and the nodes that cannot be.
 
-    def __init__(self, graph: _core.Graph, chains: bool = False, layers: bool = False) -> None:
+    images: inputs and outputs that the file has channels last. entering: images of bytes are copied first, for a
+    processor whose layers read what others wrote faster than what lies so.
+    """
+
+    def __init__(
+        self,
+        graph: _core.Graph,
+        chains: bool = False,
+        layers: bool = False,
+        images: Collection[str] = (),
+        entering: bool = False,
+    ) -> None:
         self.graph = graph
         self.types = graph.types()
         self.refusals: list[Refusal] = []
+        self._images, self._entering = frozenset(images), entering
         self.block = Block("main")
         read = Counter(name for row in graph.nodes() for name in row["inputs"] if name is not None)
         read.update(name for name, _, _ in graph.outputs)
@@ -46,9 +60,13 @@ class Export:
             why = f"is {dtype}{shape}; hetnn writes TOSA of integers of 8 and 16 bits and fixed sizes"
             self.refusals.append(Refusal(name, "input", "", why))
             return
-        self.values[name] = Tensor(name, dtype, tuple(shape))
-        self.block.tensors[name] = (list(shape), dtype, None)
+        lies = [shape[k] for k in LAST] if name in self._images else shape
+        x = Tensor(name, dtype, tuple(lies))
+        self.block.tensors[name] = (list(lies), dtype, None)
         self.block.inputs.append(name)
+        if name in self._images:
+            x = self.writer.transpose(copied(self.writer, x) if self._entering and dtype == "i8" else x, FIRST)
+        self.values[name] = x
 
     def _value(self, name: str) -> Tensor:
         if name not in self.values:
@@ -86,6 +104,8 @@ class Export:
         """Each under its own name, behind what of it is written for nothing."""
         for (name, _, _), wanted in zip(self.graph.outputs, self.graph.output_names, strict=True):
             value = self.values[name]
+            if name in self._images:
+                value = self.writer.transpose(value, LAST)
             called = wanted if wanted not in self.block.tensors else self.writer.fresh(wanted)
             self.block.tensors[called] = (list(value.shape), value.dtype, None)
             self.block.ops.append(Op("IDENTITY", [value.name], [called], {}))
@@ -138,15 +158,16 @@ def refusal(graph: _core.Graph) -> str | None:
     return "\n".join(map(str, unsupported(graph))) or None
 
 
-def export(graph: _core.Graph, chains: bool = False, layers: bool = False) -> bytes:
-    """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first.
+def export(graph: _core.Graph, chains: bool = False, layers: bool = False, images: Collection[str] = ()) -> bytes:
+    """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first, but
+    for inputs and outputs of these names.
 
     Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results
     may be a step off its meaning. With `chains` for a processor to which an operator on elements costs nothing
     behind one, with `layers` for one that copies images faster by filters of single pixels: the same values.
     Unsupported with every node that has no form, and where tosa-tools is not installed.
     """
-    return Export(graph, chains, layers).data()
+    return Export(graph, chains, layers, images).data()
 
 
 def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:

@@ -47,9 +47,11 @@ def _concat(call: Call) -> Tensor:
     axis = int(call.attrs["axis"]) % len(call.shape)
 
     def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
-        shape = [call.shape[k] for k in np.argsort(order)]
-        parts = [_copied(call, k, x) for k, x in enumerate(operands)] if tuple(order) == FIRST else operands
-        return call.writer.add("CONCAT", parts, call.dtype, shape, Axis=order[axis])
+        parts: list[Tensor] = []
+        for k, x in enumerate(operands):
+            x = _copied(call, k, x) if tuple(order) == FIRST else x
+            parts += [x] if call.shared(k) else call.writer.pieces(x, order[axis])
+        return call.writer.joined(parts, order[axis])
 
     return call.of_elements(write, *(call[k] for k in range(len(call.inputs))))
 
@@ -66,8 +68,10 @@ def _copied(call: Call, k: int, x: Tensor) -> Tensor:
 @exports("pad")
 def _pad(call: Call) -> Tensor:
     amounts, rank = call.integers("padding"), len(call.shape)
-    if call.attrs["mode"] != "constant" or min(amounts, default=0) < 0:
-        refuse("with mirrored elements, or cut")
+    if min(amounts, default=0) < 0 or call.attrs["mode"] not in ("constant", "reflect"):
+        refuse("that cuts, or repeats other elements than those at an edge")
+    if call.attrs["mode"] == "reflect":
+        return rescale_result(call, _reflected(call, amounts[:rank], amounts[rank:]))
     ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[call.dtype])
     value = int(np.clip(np.rint(call.attrs["value"] / call.scale()) + call.zero(), ends.min, ends.max))
 
@@ -77,6 +81,52 @@ def _pad(call: Call) -> Tensor:
         return call.writer.pad(x, pairs, value)
 
     return rescale_result(call, call.of_elements(write, call[0]))
+
+
+def _reflected(call: Call, before: list[int], behind: list[int]) -> Tensor:
+    """The image between its own rows, and then its columns, in reverse; each is a part of it, side by side."""
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        for at, axis in enumerate(np.argsort(order).tolist()):
+            if before[axis] or behind[axis]:
+                size = x.shape[at]
+                left = _each(call, x, at, range(before[axis], 0, -1))
+                right = _each(call, x, at, range(size - 2, size - 2 - behind[axis], -1))
+                whole = copied(call.writer, x) if _is_copied(call, x, order) else x
+                x = call.writer.joined([*left, whole, *right], at)
+        return x
+
+    return call.of_elements(write, call[0])
+
+
+def _is_copied(call: Call, x: Tensor, order: Sequence[int]) -> bool:
+    """Whether an image between its own parts, which compilers copy there, is rather copied by filters."""
+    return call.writer.layers and x.dtype == "i8" and tuple(order) == FIRST
+
+
+_MOST_PARTS = 64
+
+
+def _each(call: Call, x: Tensor, axis: int, places: Sequence[int]) -> list[Tensor]:
+    """The parts of one element along an axis."""
+    if len(places) > _MOST_PARTS:
+        refuse(f"in reverse along {len(places)} places, of at most {_MOST_PARTS}")
+    shape = [1 if k == axis else size for k, size in enumerate(x.shape)]
+    return [call.writer.sliced(x, [place if k == axis else 0 for k in range(len(shape))], shape) for place in places]
+
+
+@exports("flip")
+def _flip(call: Call) -> Tensor:
+    demand_same_scale(call)
+    axes = {axis % len(call.shape) for axis in call.integers("axes")}
+
+    def write(x: Tensor, order: Sequence[int]) -> Tensor:
+        for at, axis in enumerate(np.argsort(order).tolist()):
+            if axis in axes:
+                x = call.writer.joined(_each(call, x, at, range(x.shape[at] - 1, -1, -1)), at)
+        return x
+
+    return call.of_elements(write, call[0])
 
 
 @exports("slice")

@@ -88,6 +88,9 @@ class Writer:
     _made: dict[tuple[str, Movement], Tensor] = field(default_factory=dict)
     # What each padded tensor was made of, how many elements stand before and behind on each axis, and their value.
     _padded: dict[str, tuple[Tensor, list[int], int]] = field(default_factory=dict)
+    # Of parts of tensors the whole and where they begin; of what lies side by side along an axis, the parts.
+    _parts: dict[str, tuple[Tensor, list[int]]] = field(default_factory=dict)
+    _joined: dict[tuple[str, int], list[Tensor]] = field(default_factory=dict)
     _same: dict[tuple[str, bytes, tuple[int, ...]], Tensor] = field(default_factory=dict)
 
     def fresh(self, wanted: str) -> str:
@@ -199,10 +202,28 @@ class Writer:
         return self.shaped(x, shape) if after is None else self.move(x, after)
 
     def sliced(self, x: Tensor, starts: Sequence[int], shape: Sequence[int]) -> Tensor:
-        """A part of a tensor."""
+        """A part of a tensor; a part of a part is one of the whole."""
         if list(x.shape) == list(shape):
             return x
-        return self.add("SLICE", [x, self.sizes(starts), self.sizes(shape)], x.dtype, shape)
+        whole, begins = self._parts.get(x.name, (x, [0] * len(shape)))
+        begins = [begin + start for begin, start in zip(begins, starts, strict=True)]
+        part = self.add("SLICE", [whole, self.sizes(begins), self.sizes(shape)], x.dtype, shape)
+        self._parts[part.name] = whole, begins
+        return part
+
+    def joined(self, parts: Sequence[Tensor], axis: int) -> Tensor:
+        """Tensors side by side."""
+        if len(parts) == 1:
+            return parts[0]
+        shape = list(parts[0].shape)
+        shape[axis] = sum(part.shape[axis] for part in parts)
+        made = self.add("CONCAT", parts, parts[0].dtype, shape, Axis=axis)
+        self._joined[made.name, axis] = list(parts)
+        return made
+
+    def pieces(self, x: Tensor, axis: int) -> list[Tensor]:
+        """What lies side by side in a tensor along an axis."""
+        return self._joined.get((x.name, axis), [x])
 
     def pad(self, x: Tensor, pairs: Sequence[int], value: int) -> Tensor:
         """A tensor with so many elements before and behind on each axis."""

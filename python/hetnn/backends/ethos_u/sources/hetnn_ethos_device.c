@@ -50,7 +50,7 @@ static hetnn_status download(void* visit, const hetnn_tensor* outputs) {
 
 int hetnn_ethos_register(struct ethosu_driver* driver, uint8_t* scratch, uint8_t* fast) {
   const hetnn_device device = {sizeof device, "ethos", NULL,  load,     unload, open_visit,
-                               close_visit,   upload,  start, download, NULL};
+                               close_visit,   upload,  start, download, NULL, NETWORK_IMAGES_LAST};
   driver_ = driver, scratch_ = scratch, fast_ = fast;
   return hetnn_register_device(&device);
 }

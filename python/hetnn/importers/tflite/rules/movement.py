@@ -247,20 +247,22 @@ def _mirror_pad(call: Call) -> Any:
     x, first = call.in_its_layout(0)
     if mode == 0:
         return call.placed(_padded(call, x, pairs, first, mode="reflect"), first)
-    shape = call.shape(0)
     for axis, (before, after) in enumerate(pairs):
         if before == after == 0:
             continue
-        (size,) = static([shape[axis]], "a mirrored edge")
+        (size,) = static([call.shape(0)[axis]], "a mirrored edge")
         if max(before, after) > size or min(before, after) < 0:
             raise InvalidModel(f"{before} and {after} mirrored elements of an axis of {size}")
-        if before or after:
-            at = axis_in(axis, first)
-            turned = call.create("flip", [x], axes=[at])
-            left = call.create("slice", [turned], axis=at, start=size - before, end=size)
-            right = call.create("slice", [turned], axis=at, start=0, end=after)
-            x = call.joined([*[left] * bool(before), x, *[right] * bool(after)], at)
+        at = axis_in(axis, first)
+        left, right = _mirrored(call, x, at, 0, before), _mirrored(call, x, at, size - after, size)
+        x = call.joined([*left, x, *right], at)
     return call.placed(x, first)
+
+
+def _mirrored(call: Call, x: Any, axis: int, start: int, end: int) -> list[Any]:
+    if start == end:
+        return []
+    return [call.create("flip", [call.create("slice", [x], axis=axis, start=start, end=end)], axes=[axis])]
 
 
 @rule("TILE", integers=always)

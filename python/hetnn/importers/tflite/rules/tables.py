@@ -51,6 +51,13 @@ def _bounded(low: float, high: float) -> Formula:
     return formula
 
 
+def _negated(call: Call, x: Array, _: Any, __: Any, ___: int) -> Array:
+    """The integers of the file, whatever they stand for: the least is its own negative."""
+    held_from = 128 if call.tensor(0).dtype == "u8" else 0
+    here = x + call.held_quant(0)["q_zero"]
+    return np.asarray((-(here + held_from) - held_from + 128) % 256 - 128)
+
+
 def _leaky_relu(call: Call, x: Array, of_x: Any, of_y: Any, zero: int) -> Array:
     below = scaled(x, float(of_x * _F32(call.option("Alpha")) / of_y))
     return np.asarray(zero + np.where(x >= 0, scaled(x, float(of_x / of_y)), below))
@@ -120,6 +127,7 @@ TABLES: Mapping[str, Formula] = {
     "HARD_SWISH": _hard_swish,
     "LEAKY_RELU": _leaky_relu,
     "LOG": _of_reals(_log),
+    "NEG": _negated,
     "LOGISTIC": _of_reals(lambda x: np.asarray(_F32(1) / (_F32(1) + _exp(-x)))),
     "QUANTIZE": _requantized,
     "RELU": _bounded(0, math.inf),

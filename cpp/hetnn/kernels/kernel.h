@@ -93,14 +93,18 @@ class Kernel {
   virtual bool serial() const { return false; }
 
   /// Called by all threads of one parallel region. Does not throw. Pointers are aligned to their element size at least.
-  /// Outputs do not overlap inputs. When run returns, this thread's share is written: the caller sets a barrier before
-  /// anything that reads the outputs or reuses the inputs or the scratch. Results do not depend on the number of
-  /// threads. Of an operator with a `check`, run refuses what that would.
+  /// Outputs overlap no inputs, but for what `writes_over` allows. When run returns, this thread's share is written:
+  /// the caller sets a barrier before anything that reads the outputs or reuses the inputs or the scratch. Results do
+  /// not depend on the number of threads. Of an operator with a `check`, run refuses what that would.
   virtual void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const = 0;
 
   /// Where in input 0 the bytes of output 0 stand, one after another; nullopt where the kernel computes. Whoever lets
   /// the output lie there need not run it.
   virtual std::optional<int64_t> view() const { return std::nullopt; }
+
+  /// Whether output 0 may lie just where that input does: it is of the same size, and no element of it is read when
+  /// another one was written in its place.
+  virtual bool writes_over(size_t /*input*/) const { return false; }
 };
 
 /// Of a call that the variant serves.

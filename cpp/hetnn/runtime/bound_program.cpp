@@ -13,6 +13,7 @@
 #include "hetnn/memory/fit.h"
 #include "hetnn/memory/liveness.h"
 #include "hetnn/program/validate.h"
+#include "hetnn/runtime/in_place.h"
 #include "hetnn/runtime/views.h"
 
 namespace hetnn::runtime {
@@ -191,13 +192,9 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
     return out.program().buffers[static_cast<size_t>(id)].place != Place::arena ||
            out.loaded->kept_until[static_cast<size_t>(id)] >= 0;
   };
-  Views views(out.buffers, lives_on);
-  for (size_t k = phase.begin; k < phase.end; ++k) {
-    if (!out.code(k)) continue;
-    for (const BufferView& view : out.code(k)->views()) views.add(view);
-  }
-  out.views = views.all();
   memory::Liveness liveness(waits_for);
+  const Views views = lay_out(out, lives_on, liveness.total());
+  out.views = views.all();
   int64_t moments = 0;
   std::set<int32_t> used;
   for (size_t k = phase.begin; k < phase.end; ++k) {
@@ -214,6 +211,7 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
     }
   }
   out.overlaps = !liveness.total();
+  out.in_place = find_states_in_place(out, views, liveness);
   std::vector<memory::Buffer> arena;
   for (const int32_t id : used) {
     out.in_arena.push_back(id);

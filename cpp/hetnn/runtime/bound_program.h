@@ -48,6 +48,13 @@ struct Lane {
   int64_t scratch_bytes = 0;
 };
 
+/// States that have one block of memory, which a run writes over, and the moment of the last subprogram at which that
+/// begins.
+struct StatesInPlace {
+  std::vector<bool> states;  // of every state, in the program's order
+  size_t unstopped_from = kNoMoment;
+};
+
 /// A phase of a program, bound. Immutable once made; shared by all runs of the same shapes. Keeps its program alive.
 struct BoundPhase {
   std::shared_ptr<const LoadedProgram> loaded;
@@ -65,6 +72,7 @@ struct BoundPhase {
   std::vector<BufferView> views;  // buffers that lie in others
   std::vector<int32_t> kept;      // buffers that it writes and later phases read, of sizes that are known
   std::vector<size_t> outputs;    // ports that it writes, of sizes that are known
+  StatesInPlace in_place;
 
   const program::Program& program() const { return loaded->program; }
   const Phase& phase() const { return loaded->phases[number]; }

@@ -204,7 +204,8 @@ void Context::run_step(size_t k, Run& run) {
   const auto all = static_cast<double>(steps_.size());
   const ProgressStep told("run", static_cast<double>(k) / all, static_cast<double>(k + 1) / all);
   step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held,
-                     &run.around, run.time_bodies ? &step.bodies : nullptr, run.begin},
+                     &run.around, run.time_bodies ? &step.bodies : nullptr, run.begin,
+                     k + 1 == steps_.size() ? run.phase->in_place.unstopped_from : kNoMoment},
                     step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
@@ -238,9 +239,12 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
   const program::Program& program = first()->program();
   for (size_t k = 0; k < inputs.size(); ++k)
     addresses_[static_cast<size_t>(program.inputs[k].buffer)] = const_cast<std::byte*>(inputs[k].data);
+  const std::vector<bool>& in_place = first()->in_place.states;
   for (size_t k = 0; k < states.size(); ++k) {
-    addresses_[static_cast<size_t>(program.states[k].input)] = states[k].now.data();
-    addresses_[static_cast<size_t>(program.states[k].output)] = states[k].next.data();
+    StateMemory& state = states[k];
+    if (!in_place[k] && !state.next.data()) state.next = AlignedBuffer(state.now.size_bytes());
+    addresses_[static_cast<size_t>(program.states[k].input)] = state.now.data();
+    addresses_[static_cast<size_t>(program.states[k].output)] = in_place[k] ? state.now.data() : state.next.data();
   }
   Run run(*this, outputs, options, around);
   if (finds_) run.bindings = first()->bindings;
@@ -269,6 +273,9 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
       for (size_t k = phase.phase().begin; k < phase.phase().end; ++k) run_step(k, run);
     }
     leave(number);
+  }
+  for (size_t k = 0; k < states.size(); ++k) {
+    if (!in_place[k]) std::swap(states[k].now, states[k].next);
   }
   if (finds_) bytes_ = counted_bytes();
   if (run.timed) last_us_ = run.now_us();

@@ -25,7 +25,8 @@ class Context {
 
   /// Runs every subprogram once all that it depends on are done; with `options.overlap` those of different devices at
   /// once. `outputs` is asked for each output when its size is known, and `options.may_wait` is called after it was
-  /// asked for the first ones, unless the last run was brief. `states` are in the program's order.
+  /// asked for the first ones, unless the last run was brief. `states` are in the program's order, and hold their new
+  /// values when it has returned; when it throws, the old ones.
   /// `around` tells the notices of what is run inside.
   void run(std::span<const ops::View> inputs, ops::Results& outputs, std::span<StateMemory> states,
            const RunOptions& options, Executable& around, const Bind& bind);

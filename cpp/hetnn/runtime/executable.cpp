@@ -421,11 +421,10 @@ void Executable::run(std::span<const ops::View> inputs, ops::Results& outputs, c
     const auto loaded = this->loaded();
     if (std::ranges::none_of(loaded->fallbacks, [](const auto& fallback) { return fallback != nullptr; })) throw;
     context.reset();
-    // Nothing was changed by what failed: states are kept apart until a run has ended.
+    // Nothing was changed by what failed: a run that has begun to write over states does not fail.
     Context away(bound_for(0, bindings_of(inputs), around, Fallback::always));
     run_in(away, Fallback::always);
   }
-  for (StateMemory& state : session.states_) std::swap(state.now, state.next);
 }
 
 std::vector<Tensor> Executable::run(std::span<const Tensor> inputs, const RunOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,7 +55,8 @@ struct Held {
 
 class Executable;
 
-/// What a visit is started with.
+/// What a visit is started with. From the moment `unstopped_from` on, which is sure, it goes on whatever `stop` says,
+/// and it gets there only where nothing before failed: it writes over what a later run needs.
 struct Launch {
   std::vector<CommandTime>* commands = nullptr;      // null: commands are not timed
   const Stop* stop = nullptr;                        // asked between commands; null: the visit is not to be stopped
@@ -63,6 +65,7 @@ struct Launch {
   Executable* around = nullptr;                      // which compiles for these, and tells their notices
   std::vector<BodyTimes>* bodies = nullptr;          // one for each loop that repeats a body; null: these are not timed
   std::chrono::steady_clock::time_point begin = {};  // of the run, which their times count from
+  size_t unstopped_from = std::numeric_limits<size_t>::max();
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
@@ -81,6 +84,8 @@ class Visit {
   virtual DeviceTimes times() const { return {}; }
 };
 
+inline constexpr size_t kNoMoment = std::numeric_limits<size_t>::max();
+
 /// The buffers in use at one moment of a subprogram; -1 stands for none.
 struct Moment {
   std::span<const int32_t> inputs, outputs;
@@ -92,6 +97,12 @@ struct BufferView {
   int64_t offset_bytes;
 };
 
+/// An output of a moment that may lie just where an input of it does: nothing else of the moment reads that input.
+struct Overwrite {
+  size_t moment;
+  int32_t buffer, of;
+};
+
 /// Code for fixed sizes. Immutable; serves many visits at once.
 class BoundCode {
  public:
@@ -99,6 +110,9 @@ class BoundCode {
   /// Buffers that it would only copy out of others, in its order. Those that lie there when it runs it leaves as they
   /// are.
   virtual std::vector<BufferView> views() const { return {}; }
+  virtual std::vector<Overwrite> overwrites() const { return {}; }
+  /// The first moment from which on nothing fails, whatever the values, and all is brief: elementwise work.
+  virtual size_t sure_from() const { return kNoMoment; }
   /// Memory that visits to one device instance share, one visit after another.
   virtual int64_t scratch_bytes() const { return 0; }
   virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;

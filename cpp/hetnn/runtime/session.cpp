@@ -8,10 +8,8 @@ namespace hetnn::runtime {
 
 Session::Session(std::shared_ptr<const program::Program> program)
     : program_(std::move(program)), states_(program_->states.size()) {
-  for (size_t k = 0; k < states_.size(); ++k) {
-    const auto size = static_cast<size_t>(program_->states[k].size_bytes);
-    states_[k] = {AlignedBuffer(size), AlignedBuffer(size)};
-  }
+  for (size_t k = 0; k < states_.size(); ++k)
+    states_[k].now = AlignedBuffer(static_cast<size_t>(program_->states[k].size_bytes));
   reset();
 }
 
@@ -40,6 +38,14 @@ Tensor Session::copy_of(size_t state) const {
   const auto size = static_cast<size_t>(program_->states[state].size_bytes);
   if (size > 0) std::memcpy(data, states_[state].now.data(), size);
   return out;
+}
+
+int64_t Session::bytes() {
+  admissions_.enter(nullptr);
+  const Admission one_run(&admissions_);
+  size_t out = 0;
+  for (const StateMemory& state : states_) out += state.now.size_bytes() + state.next.size_bytes();
+  return static_cast<int64_t>(out);
 }
 
 Tensor Session::read(std::string_view name) {

@@ -13,12 +13,15 @@
 
 namespace hetnn::runtime {
 
+/// `next` is allocated by the first run that writes the state apart, and not in its place.
 struct StateMemory {
   AlignedBuffer now, next;
 };
 
 /// The states of a program. Runs of one session happen one after another, each on the states that the one before it
-/// left; a run that throws leaves them as they were. Sessions share nothing that is written.
+/// left; a run that throws leaves them as they were. A state is written over its old value where no run can end between
+/// the first such write and the last (runtime/in_place.h), else beside it. Sessions share nothing that is
+/// written.
 class Session {
  public:
   explicit Session(std::shared_ptr<const program::Program> program);
@@ -31,6 +34,8 @@ class Session {
   void write(std::string_view name, const ops::View& value);
   /// A form of the program, with what the states hold now as their initial values.
   program::Program put_into(program::Program program);
+  /// Of the memory that it holds.
+  int64_t bytes();
   /// Whether the states are those of this program.
   bool fits(const program::Program& program) const { return program.states == program_->states; }
 

@@ -28,6 +28,13 @@ void Views::add(const BufferView& view) {
   }
 }
 
+void Views::move(int32_t buffer, int32_t to) {
+  const int32_t memory = holder(to);
+  for (BufferView& each : at_) {
+    if (each.of == buffer) each.of = memory;
+  }
+}
+
 std::vector<BufferView> Views::all() const {
   std::vector<BufferView> out;
   for (const BufferView& each : at_) {

@@ -18,6 +18,10 @@ class Views {
   /// changes where neither can be.
   void add(const BufferView& view);
 
+  /// A buffer that has its own memory, and all that lies in it, lies in another's from now on, or in that in which the
+  /// other lies from its first byte on.
+  void move(int32_t buffer, int32_t to);
+
   /// The buffer whose memory a buffer lies in: itself, where it has its own.
   int32_t holder(int32_t buffer) const { return at_[static_cast<size_t>(buffer)].of; }
   /// Those that lie in others.

@@ -55,7 +55,7 @@ def _sgd(build: Updates, settings: Settings, rate: Any, name: str, value: Any, g
     if moves:
         before = build.zeros_like(value, f"{name}.momentum")
         gradient = build.create("add", build.create("mul", before, settings.momentum), gradient)
-        build.keep(before, gradient)
+        gradient = build.keep(before, gradient)
     build.keep(value, build.create("sub", value, build.create("mul", gradient, rate)))
 
 
@@ -72,7 +72,7 @@ def _adam(
     for k, (beta, moment) in enumerate(zip(settings.betas, moments, strict=True), 1):
         before = build.zeros_like(value, f"{name}.moment{k}")
         after = build.create("add", build.create("mul", before, beta), build.create("mul", moment, 1 - beta))
-        build.keep(before, after)
+        after = build.keep(before, after)  # read where it is kept, so that it lies nowhere else
         means.append(build.create("div", after, _share_seen(build, beta, counted)) if beta else after)
     root = build.create("add", build.create("sqrt", means[1]), settings.eps)
     build.keep(value, build.create("sub", start, build.create("mul", build.create("div", means[0], root), rate)))

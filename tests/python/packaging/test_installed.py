@@ -31,9 +31,10 @@ PROGRAMS = ROOT / "tests" / "installed"
 # by tiles, 17 thousand those of bf16, 41 thousand layers by their device's clock, values out of a program and the
 # report's further keys, 102 thousand norms over batches, gradients of pools and thresholds, 201 thousand what the
 # compiler's module uses of the floors that it no longer has itself, 12 thousand sums of bytes that stay real, 4
-# thousand bodies that are written and loops that append, 4 thousand images as a device in C takes them; an operator on
+# thousand bodies that are written and loops that append, 4 thousand images as a device in C takes them, 20 thousand
+# what is written in the place of what it is computed from and what is computed again for gradients; an operator on
 # texts or paths is some 6000.
-MOST_BYTES = 5_896_000
+MOST_BYTES = 5_918_000
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> str:

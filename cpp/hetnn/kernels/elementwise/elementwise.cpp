@@ -27,9 +27,15 @@ class Chain final : public Kernel {
     builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
+    operands_ = second < 0 ? 1 : 2;
   }
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
+
+  // The first function's operands: what steps read is read when a tile of the output was written.
+  bool writes_over(size_t input) const override {
+    return input < operands_ && nest_.col_stride(0) == 1 && nest_.col_stride(1) == 1 && nest_.lie_alike(0, input + 1);
+  }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
@@ -55,6 +61,7 @@ class Chain final : public Kernel {
  private:
   ElementwiseSteps steps_;
   Nest nest_;
+  size_t operands_ = 1;  // of the first function
 };
 
 }  // namespace
@@ -113,6 +120,7 @@ class Where final : public Kernel {
     nest_ = Nest(y.shape(), std::move(operands));
   }
   bool serial() const override { return nest_.elems() < kSerialBelow; }
+  bool writes_over(size_t input) const override { return input > 0 && nest_.lie_alike(0, input + 1); }
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
       for (int64_t r = 0; r < tile.rows; ++r) {
@@ -123,7 +131,8 @@ class Where final : public Kernel {
         const int64_t dy = nest_.col_stride(0), dc = nest_.col_stride(1), da = nest_.col_stride(2),
                       db = nest_.col_stride(3);
         if (dy == 1 && dc == 0 && (*chosen ? da : db) == 1) {
-          std::copy_n(*chosen ? a : b, tile.cols, y);
+          const T* from = *chosen ? a : b;
+          if (from != y) std::copy_n(from, tile.cols, y);
         } else if (dy == 1 && dc == 1 && da == 1 && db == 1) {
           for (int64_t c = 0; c < tile.cols; ++c) y[c] = choose(chosen[c], a[c], b[c]);
         } else if (dy == 1 && dc == 1 && da == 0 && db == 1) {

@@ -58,6 +58,13 @@ class Nary final : public Kernel {
 
   bool serial() const override { return nest_.elems() * static_cast<int64_t>(nest_.operand_count()) < 16384; }
 
+  // Where one pass reads all inputs: several write what is so far into the output between them.
+  bool writes_over(size_t input) const override {
+    return passes_.size() == 1 && input + 1 < nest_.operand_count() && nest_.col_stride(0) == 1 &&
+           std::ranges::find(passes_[0].inputs, static_cast<int>(input)) != passes_[0].inputs.end() &&
+           nest_.lie_alike(0, input + 1);
+  }
+
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
     nest_.for_tiles(context.thread, context.threads, tile_elems_, [&](const Nest::Tile& tile) {

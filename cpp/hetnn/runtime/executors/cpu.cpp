@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "hetnn/base/denormals.h"
@@ -36,6 +37,7 @@ struct BoundCommand {
   std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
   bool serial = true;
+  bool sure = false;  // elementwise work that takes all values
 };
 
 // A meaning's results go where the program wants them. Sizes that come out of values are told.
@@ -152,6 +154,28 @@ class CpuBound final : public BoundCode {
     }
     return out;
   }
+  std::vector<Overwrite> overwrites() const override {
+    std::vector<Overwrite> out;
+    for (size_t c = 0; c < commands_.size(); ++c) {
+      if (!commands_[c].kernel) continue;
+      std::map<int32_t, bool> allowed;  // by buffer
+      size_t position = 0;
+      for (const int32_t id : commands_[c].command.inputs) {
+        if (id < 0) continue;
+        const bool allows = commands_[c].kernel->writes_over(position++);
+        const auto [at, fresh] = allowed.emplace(id, allows);
+        at->second = at->second && allows;
+      }
+      for (const auto& [id, allows] : allowed) {
+        if (allows) out.push_back({c, commands_[c].command.outputs[0], id});
+      }
+    }
+    return out;
+  }
+  size_t sure_from() const override {
+    const auto last = std::find_if(commands_.rbegin(), commands_.rend(), [](const auto& c) { return !c.sure; });
+    return static_cast<size_t>(commands_.rend() - last);
+  }
   int threads() const { return all_serial_ ? 1 : threads_; }
   bool keep_denormals() const { return keep_denormals_; }
   const program::Program& program() const { return program_; }
@@ -265,6 +289,7 @@ class CpuBound final : public BoundCode {
       if (packed[k] != packed_bytes)
         at_fault(text("reads a packed weight of ", packed[k], " bytes where ", packed_bytes, " are wanted"));
     }
+    out.sure = !command.op->check && variant->speed == "elementwise";
     out.serial = out.kernel->serial();
     out.view = out.kernel->view();
     return out;
@@ -319,8 +344,8 @@ void CpuVisit::start(const Launch& launch, Event& done) {
     parallel_region_up_to(bound_.commands()[from].body ? 1 : bound_.threads(), [&](int thread, SpinBarrier& barrier) {
       run_share(thread, barrier, {from, to, begin}, launch);
     });
-    if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (last_barrier_.load(std::memory_order_relaxed) != kNever) launch.stop->check();
   }
   for (size_t k = 0; launch.commands && k < pointers_.size(); ++k) {
     const auto first = thread_us_.begin() + static_cast<std::ptrdiff_t>(k * threads);
@@ -402,7 +427,7 @@ void CpuVisit::describe(size_t index, CommandTime& time) const {
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
-// that the others take part in. Thread 0 asks whether to stop, and at the next barrier all leave.
+// that the others take part in. Thread 0 asks whether to stop, and knows what failed; at the next barrier all leave.
 void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch) {
   const DenormalsAsZeros denormals(!bound_.keep_denormals());
   std::vector<CommandTime>* const times = launch.commands;
@@ -419,7 +444,8 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
   for (size_t k = stretch.from; k < stretch.to; ++k) {
     const BoundCommand& command = bound_.commands()[k];
     if (thread == 0) announce_parts(k, bound_.commands().size());
-    if (thread == 0 && launch.stop && !stops) stops = launch.stop->asked();
+    if (thread == 0 && !stops) stops = failure_ || (launch.stop && k < launch.unstopped_from && launch.stop->asked());
+    if (k == launch.unstopped_from) all_here = false;  // nobody begins before it is known
     const auto begin = times ? Clock::now() : Clock::time_point();
     if (lies_there(k)) {
       if (times && thread == 0) times->push_back({.start_us = us(begin - stretch.begin)});

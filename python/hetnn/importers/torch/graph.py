@@ -615,20 +615,19 @@ class _Importer:
         )
         return found
 
-    def _keep(self, before: Any, after: Any) -> None:
-        """Makes a value what a state holds in the next run."""
+    def _keep(self, before: Any, after: Any) -> Any:
+        """Makes a value what a state holds in the next run, and returns what it then holds."""
         if isinstance(before, Complex):
             if not isinstance(after, Complex):  # a real value has no imaginary part
                 zero = np.zeros((1,) * len(before.imag.shape), self._initial[before.imag.name].dtype)
                 after = Complex(after, self.builder.constant(zero))
-            self._keep(before.real, after.real)
-            self._keep(before.imag, after.imag)
-            return
+            return Complex(self._keep(before.real, after.real), self._keep(before.imag, after.imag))
         name, after = f"{before.name}.next", self._written_into(before, after)
         if self._holds is not None:
             (after,) = self.builder.create("where", [self._holds, after, before], {}, "")
         self.builder.output(after, name)
         self.builder.mutation(before.name, name, self._initial[before.name])
+        return after
 
     def _written_into(self, before: Any, after: Any) -> Any:
         """As copy_ writes: in the type and the shape of what it overwrites, which torch's functional form drops."""

@@ -15,16 +15,17 @@ class Updates:
         self,
         builder: Any,
         state: Callable[[np.ndarray[Any, Any], str, str], Any],
-        keep: Callable[[Any, Any], None],
+        keep: Callable[[Any, Any], Any],
     ) -> None:
         self._builder = builder
         self._state = state
         self._keep = keep
         self._due: Any = None
 
-    def keep(self, state: Any, value: Any) -> None:
-        """Makes a value what a state holds in the next step."""
-        self._keep(state, value if self._due is None else self.choose(self._due, value, state))
+    def keep(self, state: Any, value: Any) -> Any:
+        """Makes a value what a state holds in the next step. Returns what it then holds, which is the value in steps
+        that change states."""
+        return self._keep(state, value if self._due is None else self.choose(self._due, value, state))
 
     def only_if(self, due: Any) -> Updates:
         """The same of steps for which `due` is true: in others, states that it keeps stay as they are."""

@@ -737,6 +737,8 @@ class CompileOptions(TypedDict, total=False):
     "sizes of a dynamic model for which accelerators are compiled now; others follow when first run"
     states: Mapping[str, str] | None
     "inputs that are no arguments but kept from run to run, each with the output that is its next value; they begin with zeros"
+    checkpoint: int | None
+    "most bytes of values that a step of training keeps for its gradients when the loss is known; what is more is computed again when it is read, the cheapest for its bytes first, with the same bits"
     options: Mapping[str, Any] | None
     "options of the strategy"
     memory_budget: Mapping[str, float] | None

@@ -78,7 +78,7 @@ python-test: $(STAMPS)/install
 tiny: $(STAMPS)/install
 	$(PY) -m pytest -q -m "not slow" tests/python/tiny tests/python/house tests/python/errors
 
-# What takes minutes a test: large models on simulators.
+# What takes minutes a test: large models on simulators, every network of the CPU's bench on OpenVINO.
 test-long: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) -m long
 
@@ -205,7 +205,7 @@ $(FUZZERS): fuzz-of-%: $(STAMPS)/fuzz-compiler
 	  -artifact_prefix=build/fuzz/findings/$*- $(addprefix -dict=,$(wildcard tests/fuzz/$*.dict)) $(FUZZ_FLAGS) \
 	  build/fuzz/corpus/$* tests/fuzz/corpus/$* $(wildcard tests/fuzz/findings/$*)
 # Each fault of servers, stores and devices elsewhere a hundred times: killed workers and writers, clients that leave,
-# damage, full disks; device servers killed, paused and cut off.
+# damage, full disks; device servers killed, paused, cut off, slow and garbled.
 fault: $(STAMPS)/install
 	HETNN_FAULT_ROUNDS=100 $(PY) -m pytest -q -m fault tests/python/serve tests/python/store tests/python/remote
 # Ray, Dask and Spark; KServe; MLServer; Ray Serve: each of the four in an environment of its own.

@@ -262,6 +262,10 @@ def _with_speeds(target: dict[str, Any], settings: Mapping[str, Any]) -> dict[st
     return {**target, "devices": devices}
 
 
+# Strategies that place nodes whatever they take.
+_WITHOUT_TIMES = frozenset({"cpu-only", "take-all"})
+
+
 def _measure(
     graph: _core.Graph,
     target: Mapping[str, Any],
@@ -270,8 +274,9 @@ def _measure(
     step: Callable[[str], None],
 ) -> None:
     """Puts times of the general processor's into the settings, where they are asked for, or where those of all other
-    devices are measured ones: times of two scales cannot be compared."""
-    if settings["calibrate"] or (measuring and not settings["measured_us"] and target["devices"][0]["kind"] == "cpu"):
+    devices are measured ones and are weighed: times of two scales cannot be compared."""
+    weighed = measuring and settings["strategy"] not in _WITHOUT_TIMES
+    if settings["calibrate"] or (weighed and not settings["measured_us"] and target["devices"][0]["kind"] == "cpu"):
         step("calibrate")
         settings["measured_us"] = _measured_us(graph, target, settings)
 

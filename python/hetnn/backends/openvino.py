@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import io
+import json
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hetnn.machine import default_threads
 if TYPE_CHECKING:
     from hetnn import _core
 
+_Said = TypeVar("_Said")
 # OpenVINO computes in narrower types than the model's where the processor has them, unless it is told not to.
 _CONFIG = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
 _MEASURED_RUNS = 20
@@ -70,6 +72,12 @@ class OpenVino(Backend):
 
     def supports(self, node: _core.Graph) -> Iterable[Reason | str]:
         """What ONNX has no form for, and what OpenVINO itself says that the device does not run."""
+        return _once(_reasons, self._key(node), lambda: self._refusals(node))
+
+    def _key(self, graph: _core.Graph) -> tuple[str, str, str]:
+        return self._device, json.dumps(self._config, sort_keys=True), graph.print(constants=False, locations=False)
+
+    def _refusals(self, node: _core.Graph) -> list[Reason]:
         from hetnn.exporters.onnx import refusal
 
         why = refusal(node)
@@ -89,6 +97,9 @@ class OpenVino(Backend):
 
     def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
         """What OpenVINO's own counters say of a graph that is run on zeros; None where sizes are open."""
+        return _once(_times, self._key(graph), lambda: self._measured_us(graph))
+
+    def _measured_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
         shapes = [shape for _, _, shape in graph.inputs]
         if any(not isinstance(size, int) for shape in shapes for size in shape):
             return None
@@ -144,6 +155,21 @@ class OpenVino(Backend):
         from hetnn.exporters.onnx import export
 
         return self._core.read_model(export(graph).SerializeToString(), b"")
+
+
+# What OpenVINO has said in this process of graphs without their constants' values, which are of no account to it: a
+# model is planned and compiled several times. Each is emptied where it is full.
+_reasons: dict[tuple[str, str, str], list[Reason]] = {}
+_times: dict[tuple[str, str, str], Mapping[str, float] | None] = {}
+_MOST_KNOWN = 10_000
+
+
+def _once(known: dict[tuple[str, str, str], _Said], key: tuple[str, str, str], ask: Callable[[], _Said]) -> _Said:
+    if key not in known:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = ask()
+    return known[key]
 
 
 # What every model has at its edges, whatever the device.

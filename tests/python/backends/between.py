@@ -39,6 +39,11 @@ def _quotient(n: Net, x: Value) -> Value:
     return n.put("DIV", [x.place, y.place], Told(x.shape, "i8", quant=Quant(x.scale * 2, 0)))
 
 
+def _by_a_number(n: Net, x: Value) -> Value:
+    given = n.graph.tensor(constant(np.array([77], np.int8), quant=Quant(0.01, 3)))
+    return n.put("DIV", [x.place, given], Told(x.shape, "i8", quant=Quant(x.scale * 1.3, 5)), options("Div"))
+
+
 def _mirrored(mode: int) -> Step:
     """REFLECT (0) leaves out the edge, SYMMETRIC (1) has it twice."""
 
@@ -65,6 +70,7 @@ STEPS: dict[str, Step] = {
     "SPACE_TO_DEPTH": _blocks("SPACE_TO_DEPTH", "SpaceToDepth", up=False),
     "L2_NORMALIZATION": _function("L2_NORMALIZATION", Quant(1 / 128, 0)),
     "DIV": _quotient,
+    "DIV_BY_A_NUMBER": _by_a_number,
     "NEG": lambda n, x: n.put("NEG", [x.place], x.told),
     "REFLECT": _mirrored(0),
     "SYMMETRIC": _mirrored(1),

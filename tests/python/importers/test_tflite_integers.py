@@ -313,6 +313,19 @@ def test_quotients_of_unsigned_bytes(zero: int) -> None:
     check("DIV", [x, below], options("Div"), [y])
 
 
+def test_a_quotient_of_signed_bytes_by_a_number_is_a_table() -> None:
+    """LiteRT has none; it is the reals' quotient, rounded."""
+    x, of_y = Told([1, 256], "i8", quant=Quant(0.07, 5)), Quant(0.043, -9)
+    data = one("DIV", [x, constant([77], "i8", Quant(0.031, 3))], [Told([1, 256], "i8", quant=of_y)], options("Div"))
+    exe = hetnn.compile(data, "cpu")
+    ops = {row["op"] for row in exe.report("dict")["graph"]}
+    assert "lookup" in ops
+    assert "div" not in ops
+    held = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    exact = (held.astype(float) - 5) * 0.07 / ((77 - 3) * 0.031) / 0.043 - 9
+    np.testing.assert_array_equal(exe.run([held])[0], np.clip(np.rint(exact), -128, 127))
+
+
 def test_small_quotients_are_rounded() -> None:
     a, b = np.meshgrid(np.arange(-255, 256), [*range(-255, 0), *range(1, 256)])
     for factor in (0.003, 0.4, 1.0, 7.3):

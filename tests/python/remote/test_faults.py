@@ -1,5 +1,5 @@
-"""A device server that is killed, paused, cut off and back again, many times: nothing hangs, nothing is wrong, nothing
-leaks. `make fault` does each a hundred times."""
+"""A device server that is killed, paused, cut off, slow, garbled and back again, many times: nothing hangs, nothing is
+wrong, nothing leaks. `make fault` does each a hundred times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import pytest
 
 import hetnn
 from faults import ROUNDS, paused
-from hetnn.errors import Unavailable
+from hetnn.errors import Error
 
 pytestmark = pytest.mark.fault
 
@@ -48,8 +48,8 @@ def expected(files: tuple[Path, Path]) -> list[np.ndarray]:
     return [np.asarray(here.run([x])[0]) for x in INPUTS]
 
 
-def started(token: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
-    words = ["--device", "relu-only", "--listen", f"127.0.0.1:{port}", "--token-file", str(token)]
+def started(token: Path, port: int = 0, *more: str) -> tuple[subprocess.Popen[str], int]:
+    words = ["--device", "relu-only", "--listen", f"127.0.0.1:{port}", "--token-file", str(token), *more]
     process = subprocess.Popen(
         [sys.executable, "-m", "hetnn", "device", "serve", *words], stdout=subprocess.PIPE, text=True
     )
@@ -58,8 +58,8 @@ def started(token: Path, port: int = 0) -> tuple[subprocess.Popen[str], int]:
     return process, int(line.partition('"port": ')[2].rstrip("}\n "))
 
 
-def loaded(files: tuple[Path, Path], port: int, timeout_s: float = TIMEOUT_S) -> hetnn.Executable:
-    place = {"at": f"127.0.0.1:{port}", "token_file": files[1], "timeout_s": timeout_s}
+def loaded(files: tuple[Path, Path], port: int, timeout_s: float = TIMEOUT_S, **more: str) -> hetnn.Executable:
+    place = {"at": f"127.0.0.1:{port}", "token_file": files[1], "timeout_s": timeout_s, **more}
     return hetnn.load(files[0], devices={"relu-only": place})
 
 
@@ -68,7 +68,7 @@ def run(exe: hetnn.Executable, k: int, expected: list[np.ndarray]) -> bool:
     began = time.monotonic()
     try:
         found = exe.run([INPUTS[k % len(INPUTS)]])[0]
-    except Unavailable:
+    except Error:  # Unavailable, or what the server says of a request that is no longer what was sent
         return False
     finally:
         assert time.monotonic() - began < TIMEOUT_S + 20
@@ -139,9 +139,11 @@ def test_paused_and_continued(files: tuple[Path, Path], expected: list[np.ndarra
 
 
 class Cable:
-    """Carries bytes between its port and another one, and may be cut: every connection ends at once."""
+    """Carries bytes between its port and another one, and may be cut: every connection ends at once. `alter` is what
+    happens to a piece on its way."""
 
     def __init__(self, port: int) -> None:
+        self.alter: Callable[[bytes], bytes] = bytes
         self._there = port
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
@@ -159,11 +161,10 @@ class Cable:
                     self._threads.append(threading.Thread(target=self._carry, args=ends))
                     self._threads[-1].start()
 
-    @staticmethod
-    def _carry(one: socket.socket, other: socket.socket) -> None:
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
             while piece := one.recv(1 << 16):
-                other.sendall(piece)
+                other.sendall(self.alter(piece))
         for end in (one, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -184,6 +185,18 @@ class Cable:
             thread.join(20)
 
 
+def ends_well(process: subprocess.Popen[str], cable: Cable, files_there: int) -> None:
+    """The server keeps no connection of those that are gone, and ends when it is told to."""
+    until = time.monotonic() + 20
+    while open_files(process.pid) > files_there + 2 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert open_files(process.pid) <= files_there + 2
+    cable.remove()
+    process.terminate()
+    assert process.wait(20) == 0
+    process.stdout.close()  # type: ignore[union-attr]
+
+
 def test_cut_off_and_joined_again(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
     process, port = started(files[1])
     cable = Cable(port)
@@ -198,12 +211,72 @@ def test_cut_off_and_joined_again(files: tuple[Path, Path], expected: list[np.nd
         cutter.join()
         runs_again(exe, k, expected)
     assert answered > 0
-    until = time.monotonic() + 20
-    while open_files(process.pid) > files_there + 2 and time.monotonic() < until:
-        time.sleep(0.1)
-    assert open_files(process.pid) <= files_there + 2
     del exe
-    cable.remove()
-    process.terminate()
-    assert process.wait(20) == 0
-    process.stdout.close()  # type: ignore[union-attr]
+    ends_well(process, cable, files_there)
+
+
+def test_slow_and_fast_again(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    """An answer that comes in time is taken, however late; of one that does not, nothing is left for the next run."""
+    process, port = started(files[1])
+    cable = Cable(port)
+    exe = loaded(files, cable.port)
+    runs_again(exe, 0, expected)
+    files_there = open_files(process.pid)
+    for k in range(ROUNDS):
+        draw = random.Random(k)
+        late_s = draw.choice([0.05, 0.1, TIMEOUT_S, 2 * TIMEOUT_S]) * draw.random()
+        cable.alter = lambda piece, late_s=late_s: time.sleep(late_s) or piece  # type: ignore[misc, func-returns-value]
+        for step in range(2):
+            run(exe, k + step, expected)
+        cable.alter = bytes
+        runs_again(exe, k + 2, expected)
+    del exe
+    ends_well(process, cable, files_there)
+
+
+def flipped(draw: random.Random, often: float, most_at: int = 1 << 16) -> Callable[[bytes], bytes]:
+    """One bit of a piece, among the first bytes of it, now and then."""
+
+    def alter(piece: bytes) -> bytes:
+        out = bytearray(piece)
+        if draw.random() < often:
+            out[draw.randrange(min(len(out), most_at))] ^= 1 << draw.randrange(8)
+        return bytes(out)
+
+    return alter
+
+
+def test_garbled_and_sound_again(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    """What says where messages begin and end: numbers themselves are the connection's own to keep, as TLS does."""
+    process, port = started(files[1])
+    cable = Cable(port)
+    exe = loaded(files, cable.port)
+    runs_again(exe, 0, expected)
+    files_there = open_files(process.pid)
+    for k in range(ROUNDS):
+        cable.alter = flipped(random.Random(k), 0.5, most_at=20)
+        for step in range(3):
+            run(exe, k + step, expected)
+        cable.alter = bytes
+        runs_again(exe, k + 3, expected)
+    del exe
+    ends_well(process, cable, files_there)
+
+
+def test_garbled_anywhere_over_tls(files: tuple[Path, Path], expected: list[np.ndarray], tmp_path: Path) -> None:
+    certificate, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*make.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    process, port = started(files[1], 0, "--tls-cert", certificate, "--tls-key", key)
+    cable = Cable(port)
+    exe = loaded(files, cable.port, 5, tls_ca=certificate)
+    runs_again(exe, 0, expected)
+    files_there = open_files(process.pid)
+    for k in range(ROUNDS):
+        cable.alter = flipped(random.Random(k), 0.3)
+        for step in range(3):
+            run(exe, k + step, expected)
+        cable.alter = bytes
+        runs_again(exe, k + 3, expected)
+    del exe
+    ends_well(process, cable, files_there)

@@ -12,7 +12,14 @@ from hetnn.importers.tflite.fixed_point import multiplier_of, quotient, scaled
 from hetnn.importers.tflite.integers import graph_form, is_typed, plain_type, quant_only, signed
 from hetnn.importers.tflite.rules import integer_nodes as nodes
 from hetnn.importers.tflite.rules.call import Call, always, are_typed, rule
-from hetnn.importers.tflite.rules.tables import by_table, by_wide_table, has_table, has_wide_table
+from hetnn.importers.tflite.rules.tables import (
+    by_table,
+    by_wide_table,
+    has_table,
+    has_wide_table,
+    is_by_a_number,
+    quotient_by_table,
+)
 
 _UNARY = {
     "ABS": "abs",
@@ -116,7 +123,7 @@ def _have_sums_of_integers(call: Call) -> bool:
     if call.name in _COMPARISONS:
         return all(is_typed(call.tensor(k)) for k in (0, 1))
     if call.name == "DIV" and call.tensor(0).dtype != "u8":
-        return False
+        return is_by_a_number(call)
     return call.name in ("ADD", "DIV", "SUB", "MUL", *_OF_PLAIN_INTEGERS) and are_typed(0, 1)(call)
 
 
@@ -132,6 +139,8 @@ def _is_plain(call: Call) -> bool:
 
 @rule(*_BINARY, integers=_have_sums_of_integers)
 def _binary(call: Call) -> Any:
+    if call.typed and call.name == "DIV" and is_by_a_number(call):
+        return quotient_by_table(call)
     operands, first = call.meeting([0, 1])
     if _is_plain(call):
         integers = [call.plain(x, k) for k, x in enumerate(operands)]

@@ -161,6 +161,29 @@ def by_table(call: Call, op: str | None = None, beside: tuple[int, float] | None
     return call.placed(call.create("lookup", [x], table=table, **quant_only(of_y)), first)
 
 
+def is_by_a_number(call: Call) -> bool:
+    """Whether a quotient of integers of 8 bits, which LiteRT has of reals alone, has one constant below."""
+    below = call.held(1).array
+    plain = call.tensor(0).dtype == call.outputs[0].dtype == "i8" and not call.option("FusedActivationFunction")
+    return plain and are_typed(0, 1)(call) and below is not None and below.size == 1 and call.rank(1) <= call.rank(0)
+
+
+def quotient_by_table(call: Call) -> Any:
+    """What dividing the reals and rounding gives, for every integer above."""
+    of_y, number = call.q(), call.held(1).array
+    assert number is not None
+    builder = _core.GraphBuilder("table")
+    told = {"value": _HELD.astype(np.int8), **call.held_quant(0)}
+    reals = builder.create("dequantize", builder.create("constant", [], told))
+    below = _F32(number.item() - call.held_quant(1)["q_zero"]) * _F32(call.held_quant(1)["q_scale"][0])
+    divisor = builder.create("constant", [], {"value": np.array([below], _F32)})
+    (y,) = builder.create("quantize", builder.create("div", [*reals, *divisor]), {"to": "i8", **quant_only(of_y)})
+    builder.output(y)
+    table = np.asarray(_core.interpret(builder.finish(), [])[0]).reshape(-1)
+    x, first = call.in_its_layout(0)
+    return call.placed(call.create("lookup", [x], table=table, **quant_only(of_y)), first)
+
+
 # Of 16 bits: as of 8, or between 513 points, or between those of a sigmoid.
 
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "hetnn/base/counted.h"
 #include "hetnn/capi/hetnn.h"
 #include "hetnn/runtime/executor.h"
 
@@ -91,8 +92,9 @@ struct Visit {
     }
     const auto given = loaded->run(arrays).cast<py::sequence>();
     if (given.size() != loaded->output_count) {
-      throw InvalidModel(text("device '", loaded->device, "' returned ", given.size(), " arrays for subgraph '",
-                              loaded->subgraph, "', which has ", loaded->output_count, " outputs."));
+      throw InvalidModel(text("device '", loaded->device, "' returned ", counted(given.size(), "array"),
+                              " for subgraph '", loaded->subgraph, "', which has ",
+                              counted(loaded->output_count, "output"), "."));
     }
     results.clear();
     for (size_t k = 0; k < loaded->output_count; ++k) {

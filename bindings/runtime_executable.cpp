@@ -16,6 +16,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/views.h"
+#include "hetnn/base/counted.h"
 #include "hetnn/base/progress.h"
 #include "hetnn/base/stop.h"
 #include "hetnn/program/pack.h"
@@ -88,7 +89,7 @@ class Arrays final : public ops::Results {
         arrays_(made_ ? std::vector<py::array>(count) : out.cast<std::vector<py::array>>()),
         ready_(count) {
     if (arrays_.size() != count)
-      throw InvalidModel(text("out must hold ", count, " arrays; got ", arrays_.size(), "."));
+      throw InvalidModel(text("out must hold ", counted(count, "array"), "; got ", arrays_.size(), "."));
   }
   std::byte* allocate(size_t index, DType dtype, std::span<const int64_t> shape) override {
     if (!ready_[index]) {

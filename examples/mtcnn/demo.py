@@ -26,6 +26,7 @@ from skimage import data
 
 import hetnn
 from hetnn.report.picture import as_svg
+from hetnn.report.text import count
 from mtcnn import cascade, networks
 
 # What the published detector finds on the photo.
@@ -133,9 +134,9 @@ def print_network(name: str, network: CompiledNetwork, plain: Any, rewritten: An
     print(f"{name}: {network.calls} runs, largest difference from torch {network.difference:.2g}")
     for title, plan in (("without rewrite", plain), ("with rewrite", rewritten)):
         report = plan.report(format="dict")
-        nodes = ", ".join(f"{count} nodes on {device}" for device, count in report["nodes_on"].items())
-        subgraphs = len(report["subgraphs"])
-        print(f"  {title:15}  {nodes}; {subgraphs} subgraphs; {report['crossing_bytes']:,.0f} bytes cross")
+        nodes = ", ".join(f"{count(nodes, 'node')} on {device}" for device, nodes in report["nodes_on"].items())
+        subgraphs = count(len(report["subgraphs"]), "subgraph")
+        print(f"  {title:15}  {nodes}; {subgraphs}; {report['crossing_bytes']:,.0f} bytes cross")
     if network.npu_us:
         print(f"  simulated NPU time of these runs: {network.npu_us / 1e3:.2f} ms")
     print(f"  subgraphs ran at {', '.join(sorted(network.places))}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from hetnn import _core
 from hetnn.errors import InvalidModel
+from hetnn.report.text import count
 
 
 def sizes_of(example: Sequence[Any] | Mapping[str, Any], graph: _core.Graph) -> dict[str, int]:
@@ -19,14 +20,18 @@ def sizes_of(example: Sequence[Any] | Mapping[str, Any], graph: _core.Graph) -> 
     inputs = {name: list(shape) for name, _, shape in graph.inputs}
     named = dict(example) if isinstance(example, Mapping) else dict(zip(inputs, example, strict=False))
     if not isinstance(example, Mapping) and len(example) != len(inputs):
-        raise InvalidModel(f"example: the model has {len(inputs)} inputs, {', '.join(inputs)}; got {len(example)}.")
+        raise InvalidModel(
+            f"example: the model has {count(len(inputs), 'input')}, {', '.join(inputs)}; got {len(example)}."
+        )
     out = {name: hint for name, _, _, hint in graph.symbols}
     for name, value in named.items():
         if name not in inputs:
             raise InvalidModel(f"example: the model has no input '{name}'; its inputs are {', '.join(inputs)}.")
         shape = _shape(value)
         if len(shape) != len(inputs[name]):
-            raise InvalidModel(f"example: input '{name}' has {len(inputs[name])} axes; got the shape {shape}.")
+            raise InvalidModel(
+                f"example: input '{name}' has {count(len(inputs[name]), 'axis')}; got the shape {shape}."
+            )
         for size, declared in zip(shape, inputs[name], strict=True):
             if isinstance(declared, int) and declared != size:
                 raise InvalidModel(f"example: input '{name}' must be {inputs[name]}; got {shape}.")

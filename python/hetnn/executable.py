@@ -23,6 +23,7 @@ from hetnn.images import decode_image
 from hetnn.machine import default_threads
 from hetnn.progress import silent, teller
 from hetnn.report.shown import Shown
+from hetnn.report.text import count
 from hetnn.sizes_apart import SizesApart
 from hetnn.states import read_states, write_states
 from hetnn.structure import Signature
@@ -589,9 +590,10 @@ class Executable(Shown):
         unknown = [name for name in named if name not in wanted]
         missing = [name for name in wanted if name not in named]
         if unknown or missing:
+            takes = count(len(wanted) + positional, "input")
             raise InvalidModel(
-                f"the model takes {len(wanted) + positional} inputs; after {positional} by position those by name must "
-                f"be {', '.join(wanted) or 'none'}; got {', '.join(named)}."
+                f"the model takes {takes}; after {positional} by position those by name must be "
+                f"{', '.join(wanted) or 'none'}; got {', '.join(named)}."
             )
         return [named[name] for name in wanted]
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from hetnn.element_types import numpy_type
 from hetnn.errors import InvalidModel
+from hetnn.report.text import count
 from hetnn.texts import coded, decoded
 
 Tree = dict[str, Any]
@@ -72,16 +73,16 @@ class Signature:
         flat: list[Any] = [None] * len(self._inputs)
         wanted = dict(zip(self._names, self._args, strict=False))
         if len(args) > len(self._args):
-            raise InvalidModel(f"the model takes {len(self._args)} inputs by position; got {len(args)}.")
+            raise InvalidModel(f"the model takes {count(len(self._args), 'input')} by position; got {len(args)}.")
         wanted = {**dict(list(wanted.items())[len(args) :]), **self._kwargs}
         unknown = [name for name in kwargs if name not in wanted]
         missing = [name for name, tree in wanted.items() if name not in kwargs and _takes_any(tree)]
         missing += [str(k) for k in range(max(len(args), len(self._names)), len(self._args))]
         if unknown or missing:
+            takes = count(len(self._args) + len(self._kwargs), "input")
             raise InvalidModel(
-                f"the model takes {len(self._args) + len(self._kwargs)} inputs; after {len(args)} by position those by "
-                f"name must be {', '.join(wanted) or 'none'}; "
-                f"got {', '.join(kwargs) or 'none'}."
+                f"the model takes {takes}; after {len(args)} by position those by name must be "
+                f"{', '.join(wanted) or 'none'}; got {', '.join(kwargs) or 'none'}."
             )
         for k, value in enumerate(args):
             self._fill(self._args[k], value, self._names[k] if k < len(self._names) else f"[{k}]", flat)

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "hetnn/base/background.h"
+#include "hetnn/base/counted.h"
 #include "hetnn/capi/guard.h"
 #include "hetnn/capi/handles.h"
 #include "hetnn/runtime/disjoint.h"
@@ -130,7 +131,8 @@ class Tensors final : public ops::Results {
     if (input_count > 0) require(inputs, "inputs");
     if (output_count > 0) require(outputs, "outputs");
     if (output_count != ports_.size())
-      throw InvalidModel(text("the model gives ", ports_.size(), " outputs; room was given for ", output_count, "."));
+      throw InvalidModel(
+          text("the model gives ", counted(ports_.size(), "output"), "; room was given for ", output_count, "."));
     input_count = std::min(input_count, executable.inputs.size() + 1);  // one too many is too many as well
     std::pmr::vector<runtime::Memory> all(&memory);                     // what is read, then what is written
     inputs_.reserve(input_count);

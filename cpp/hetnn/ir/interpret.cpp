@@ -5,6 +5,7 @@
 #include <map>
 
 #include "hetnn/base/affine_dim.h"
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/progress.h"
 #include "hetnn/ir/symbols.h"
@@ -16,7 +17,8 @@ namespace {
 Bindings bind(const Graph& graph, std::span<const Tensor> inputs) {
   const std::vector<Value*> declared = graph.inputs();
   if (inputs.size() != declared.size()) {
-    throw InvalidModel(text("graph '", graph.name(), "' takes ", declared.size(), " inputs; got ", inputs.size(), "."));
+    throw InvalidModel(
+        text("graph '", graph.name(), "' takes ", counted(declared.size(), "input"), "; got ", inputs.size(), "."));
   }
   Bindings out;
   auto refuse = [&](size_t k) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/requantize.h"
 #include "hetnn/ops/integers.h"
@@ -99,7 +100,7 @@ void complete(Call& call) {
   const bool variadic = !op.inputs.empty() && op.inputs.back().variadic;
   const size_t given = call.inputs.size();
   if (given > op.inputs.size() && !variadic) {
-    fail(call, "", text("takes at most ", op.inputs.size(), " inputs; got ", given));
+    fail(call, "", text("takes at most ", counted(op.inputs.size(), "input"), "; got ", given));
   }
   for (size_t k = 0; k < std::max(given, op.inputs.size()); ++k) {
     const InputDef& input = op.inputs[std::min(k, op.inputs.size() - 1)];

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
@@ -151,7 +152,8 @@ class Checker {
       if (undefined_.erase(symbol) == 0) wrong(at, text("gives a value to ", symbol, ", which is not its to define"));
     }
     if (made.size() != command.outputs.size())
-      wrong(at, text("has ", command.outputs.size(), " outputs; ", command.op->name, " writes ", made.size()));
+      wrong(at,
+            text("has ", counted(command.outputs.size(), "output"), "; ", command.op->name, " writes ", made.size()));
     const auto writes = [&](size_t k, const ops::Type& value) {
       const ops::Type& written = *type(command.outputs[k]);
       if (value != written) wrong(at, text("writes ", to_string(value), " into a buffer of ", to_string(written)));

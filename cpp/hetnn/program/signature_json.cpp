@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/program/describe.h"
 
@@ -51,7 +52,7 @@ class Checker {
     tree(at.child(names[3], *found[3]), false);
     if (found[4]) written(at.child(names[4], *found[4]));
     if (inputs_.size() != program_.inputs.size())
-      at.fail(text("takes ", inputs_.size(), " inputs; the program has ", program_.inputs.size()));
+      at.fail(text("takes ", counted(inputs_.size(), "input"), "; the program has ", program_.inputs.size()));
   }
 
  private:

@@ -9,6 +9,7 @@
 #include "hetnn/base/affine_dim.h"
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/bool_bytes.h"
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/sizes.h"
 #include "hetnn/ops/sizes.h"
@@ -168,8 +169,8 @@ Bindings Executable::bindings_of(std::span<const ops::View> arguments) const {
   if (arguments.size() != program->inputs.size()) {
     std::string names;
     for (const program::Port& port : program->inputs) names += text(names.empty() ? "" : ", ", port.name);
-    throw InvalidModel(
-        text("the model takes ", program->inputs.size(), " inputs (", names, "); got ", arguments.size(), "."));
+    throw InvalidModel(text("the model takes ", counted(program->inputs.size(), "input"), " (", names, "); got ",
+                            arguments.size(), "."));
   }
   Bindings out;
   auto expected = [&](size_t k) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 #include "hetnn/ops/control/loop.h"
 #include "hetnn/program/validate.h"
@@ -68,7 +69,7 @@ void check_body(const program::Command& command, const program::Program& program
     references.known(size.shape[0], field);
   }
   references.check(body.outputs.size() == made.size(), field,
-                   text("it gives ", body.outputs.size(), " values where ", made.size(), " are wanted"));
+                   text("it gives ", counted(body.outputs.size(), "value"), " where ", made.size(), " are wanted"));
   for (size_t k = 0; k < made.size(); ++k) {
     const program::Buffer& output = buffer_of(body, body.outputs[k]);
     references.check(output.dtype == made[k].dtype && output.shape.size() == made[k].shape.size(), field,

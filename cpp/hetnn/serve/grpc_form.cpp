@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 
 namespace hetnn::serve {
@@ -194,7 +195,8 @@ void take_typed(Given& given, std::span<const std::byte> contents) {
                            " has no typed contents. Send it as raw_input_contents."));
   // No more memory than values are there for.
   if (static_cast<size_t>(given.elems) > contents.size())
-    throw InvalidModel(text(given.called(), ": its shape takes ", given.elems, " values; its contents have fewer."));
+    throw InvalidModel(
+        text(given.called(), ": its shape takes ", counted(given.elems, "value"), "; its contents have fewer."));
   std::optional<WrittenValues> values;
   std::optional<WrittenTexts> texts;
   given.dtype ? void(values.emplace(given)) : void(texts.emplace(given));

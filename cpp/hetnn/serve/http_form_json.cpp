@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/narrow_float.h"
@@ -289,7 +290,8 @@ Inference read_http(std::string model, std::string version, const Bytes& body, s
     } else if (data) {
       // No more memory than values are there for.
       if (static_cast<size_t>(made.elems) > written.size())
-        throw InvalidModel(text(called, ": its shape takes ", made.elems, " values; the request has fewer."));
+        throw InvalidModel(
+            text(called, ": its shape takes ", counted(made.elems, "value"), "; the request has fewer."));
       Values(made, *data).give();
     }
     out.inputs.push_back(std::move(made));

@@ -15,6 +15,7 @@ from hetnn.cli.model import add_compile_arguments, load_or_compile
 from hetnn.cli.progress import Progress
 from hetnn.inside.bench import measure
 from hetnn.progress import Step, Telling, counted
+from hetnn.report.text import count
 
 _PERCENTILES = (50, 90, 95, 99)
 _MOST_STREAMS = 1024
@@ -97,7 +98,7 @@ def _text(found: Mapping[str, Any]) -> str:
         f"{whole}: median {found['median_us']:,.0f} us, mean {found['mean_us']:,.0f}, least {found['min_us']:,.0f}, "
         f"90 % under {found['p90_us']:,.0f}, 95 % {found['p95_us']:,.0f}, 99 % {found['p99_us']:,.0f}, "
         f"most {found['max_us']:,.0f}; the first {found['first_us']:,.0f}",
-        f"{found['runs_per_s']:,.1f} runs a second, {streams}: {found['runs']:,} runs",
+        f"{found['runs_per_s']:,.1f} runs a second, {streams}: {count(found['runs'], 'run')}",
         f"compiled in {found['compile_s']:.2f} s, arena {found['arena_bytes']:,} bytes, "
         f"process {found['peak_bytes']:,} bytes",
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from hetnn.errors import InvalidModel
 from hetnn.report.shown import Shown
-from hetnn.report.text import table
+from hetnn.report.text import count, table
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class QuantizeReport(Shown):
         ]
         header = ["value", "of", "scale", "zero", "range", "clipped", "rounding dB", "noise dB"]
         ranges = f"ranges by {self.calibrator} over" if self.values else "noise of"
-        lines = [f"{self.scheme}, {ranges} {self.samples} samples"]
+        lines = [f"{self.scheme}, {ranges} {count(self.samples, 'sample')}"]
         if rows:
             lines.append(table(header, rows))
         if self.weights_db:

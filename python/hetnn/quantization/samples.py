@@ -15,6 +15,7 @@ from hetnn.element_types import array_of, numpy_type
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable, Port
 from hetnn.progress import part
+from hetnn.report.text import count
 
 Array = NDArray[Any]
 Sample = list[Array]
@@ -53,7 +54,7 @@ def _checked(sample: Any, number: int, executable: Executable) -> Sample:
 
 def _check(arrays: Sample, ports: list[Port]) -> None:
     if len(arrays) != len(ports):
-        raise InvalidModel(f"the model takes {len(ports)} inputs, {_names(ports)}; got {len(arrays)}.")
+        raise InvalidModel(f"the model takes {count(len(ports), 'input')}, {_names(ports)}; got {len(arrays)}.")
     for array, port in zip(arrays, ports, strict=True):
         fits = len(array.shape) == len(port.shape) and all(
             not isinstance(want, int) or want == got for want, got in zip(port.shape, array.shape, strict=True)

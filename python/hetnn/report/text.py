@@ -22,8 +22,10 @@ def _some(names: list[str], most: int = 4) -> str:
 
 def count(number: int, what: str) -> str:
     """How many of what, in the singular or plural."""
-    ending = "" if number == 1 else "es" if what.endswith("ch") else "s"
-    return f"{number:,} {what}{ending}"
+    if number == 1:
+        return f"1 {what}"
+    several = f"{what[:-2]}es" if what.endswith("is") else f"{what}es" if what.endswith("ch") else f"{what}s"
+    return f"{number:,} {several}"
 
 
 def _fewer(number: float, what: str) -> str:

@@ -6,6 +6,8 @@ import itertools
 import statistics
 from dataclasses import dataclass, field
 
+from hetnn.report.text import count
+
 _WIDTH, _HEIGHT, _MARGIN = 480, 200, 36
 
 
@@ -39,7 +41,7 @@ class History:
             f'y2="{_HEIGHT - _MARGIN}" stroke="#ccc"/>'
             for k in ends
         )
-        told = f"{len(steps)} steps in {len(self.losses)} epochs"
+        told = f"{count(len(steps), 'step')} in {count(len(self.losses), 'epoch')}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" font-size="12" '
             f'font-family="sans-serif">{lines}<polyline points="{points}" fill="none" stroke="#06c"/>'

@@ -314,9 +314,9 @@ TEST(C, RefusesTensorsThatDoNotFit) {
   refused([](Arrays& b) { b.out.dtype = HETNN_I32; }, "output 'y' is f32[3,4]; room was given for i32[3,4].");
   refused([](Arrays& b) { b.out.data = b.x.data() + 4; }, "out[0] shares memory with input 0.");
   EXPECT_EQ(hetnn_run(executable.get(), nullptr, &a.in, 1, &a.out, 2), HETNN_INVALID_MODEL);
-  EXPECT_STREQ(hetnn_error_message(), "the model gives 1 outputs; room was given for 2.");
+  EXPECT_STREQ(hetnn_error_message(), "the model gives 1 output; room was given for 2.");
   EXPECT_EQ(hetnn_run(executable.get(), nullptr, nullptr, 0, &a.out, 1), HETNN_INVALID_MODEL);
-  EXPECT_THAT(hetnn_error_message(), HasSubstr("the model takes 1 inputs (x); got 0."));
+  EXPECT_THAT(hetnn_error_message(), HasSubstr("the model takes 1 input (x); got 0."));
 }
 
 TEST(C, TakesStructsOfOtherVersions) {

@@ -51,7 +51,7 @@ TEST_F(Rewrite, MissingAttributesTakeTheirDefaults) {
 TEST_F(Rewrite, WhatDoesNotFitItsOperatorIsNotAdded) {
   EXPECT_ERROR(rewriter.add("relo", {value("a")}), InvalidModel, "relu");
   EXPECT_ERROR(rewriter.add("relu", {}), InvalidModel, "relu 'relu': input 'x' is missing");
-  EXPECT_ERROR(rewriter.add("relu", {value("a"), value("b")}), InvalidModel, "takes at most 1 inputs; got 2");
+  EXPECT_ERROR(rewriter.add("relu", {value("a"), value("b")}), InvalidModel, "takes at most 1 input; got 2");
   EXPECT_ERROR(rewriter.add("relu", {value("a")}, {{"slope", 1.0}}), InvalidModel, "has no attribute 'slope'");
   EXPECT_ERROR(rewriter.add("leaky_relu", {value("a")}, {{"negative_slope", std::string("much")}}), InvalidModel,
                "attribute 'negative_slope' is of kind real; got string");

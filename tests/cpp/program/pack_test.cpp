@@ -431,7 +431,7 @@ TEST(CpuCode, NamesWhatMakesNoSense) {
             "commands[2] writes f32[1,3,4,h] into a buffer of f32[1,3,h,4]"},
            {R"("axis":2)", R"("axis":4)", "axis must be in [-4,4) for rank 4; got 4"},
            {R"("axis":2)", R"("axle":2)", "cpu0: commands[1].attrs.axle is no attribute of slice."},
-           {R"("operand":1)", R"("operand":-1)", "takes at most 1 inputs; got 2"},
+           {R"("operand":1)", R"("operand":-1)", "takes at most 1 input; got 2"},
            {R"("op":"prelu")", R"("op":"sum")", "commands[3]"},
            {R"("node")", R"("edge")", "cpu0: commands[0] has the unknown key 'edge'"},
            {R"({"commands")", R"(commands)", "cpu0: not JSON: "},

@@ -153,7 +153,7 @@ TEST(Executable, NamesTheInputThatDoesNotFit) {
     for (const auto& [dtype, shape] : types) inputs.push_back(Tensor::zeros(dtype, shape));
     return message<InvalidModel>([&] { executable->run(inputs); });
   };
-  EXPECT_EQ(refusal({}), "the model takes 1 inputs (x); got 0.");
+  EXPECT_EQ(refusal({}), "the model takes 1 input (x); got 0.");
   EXPECT_EQ(refusal({{DType::f64, {2, 4}}}),
             "input 'x' must be f32[n,4]; got f64[2,4]. Convert it; nothing is cast silently.");
   EXPECT_THAT(refusal({{DType::f32, {2, 4, 1}}}), HasSubstr("must be f32[n,4]; got f32[2,4,1], of another rank"));

@@ -143,7 +143,7 @@ def dies(_: Any) -> Any:
         (
             lambda outputs: [*outputs, outputs[0]],
             InvalidModel,
-            r"returned 2 arrays for subgraph .*, which has 1 outputs",
+            r"returned 2 arrays for subgraph .*, which has 1 output",
         ),
         (
             lambda outputs: [outputs[0][:, :3]],

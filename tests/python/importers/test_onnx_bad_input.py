@@ -408,7 +408,7 @@ REFUSED = {
     }""",
     "Loop: a body with 2 inputs, which is given 3": """agraph (float[2] x) => (y) <int64 n = {3}, bool c = {1}> {
       y = Loop (n, c, x) <body = b (int64 i, bool g) => (bool h, float[2] t) { h = Identity (g) t = Relu (x) }> }""",
-    "Loop: a body with 1 outputs, of which there": """agraph (float[2] x) => (y) <int64 n = {3}, bool c = {1}> {
+    "Loop: a body with 1 output, of which there": """agraph (float[2] x) => (y) <int64 n = {3}, bool c = {1}> {
       y = Loop (n, c, x) <body = b (int64 i, bool g, float[2] s) => (bool h) { h = Identity (g) }> }""",
     "Mismatched attribute type .* Expected: 'INT', actual: 'INTS'": """agraph (float[2,3] x) => (y) {
       y = Softmax <axis = [1]> (x) }""",

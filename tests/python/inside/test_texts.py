@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 import hetnn
+from hetnn.cli import main
 from hetnn.importers.torch.reading import _source
 from hetnn.report.rows import Rows
 from hetnn.report.text import as_text, count, place
@@ -80,6 +82,37 @@ def test_one_is_singular_and_nothing_is_not_told() -> None:
     lines = [line for line in told.splitlines() if line.startswith(("rewritten:", "  prelu"))]
     assert len(lines) == 3
     assert not any("0 bytes" in line or "0 launches" in line for line in lines)
+
+
+WORDS = "nodes|subgraphs|inputs|outputs|samples|steps|epochs|runs|layers|values|rows|axes|crossings"
+SEVERAL = re.compile(rf"(?<![.,\d])1 (?:{WORDS})\b")
+
+
+def test_what_there_is_one_of_is_singular_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In what commands print of a model of one node, and in what a wrong call is told."""
+    (tmp_path / "one.ir").write_text("graph @g {stage = imported} (%x: f32[1,8]) -> (%y) { %y = relu(%x) : f32[1,8] }")
+    model = str(tmp_path / "one.ir")
+    for command in ("plan", "check", "report", "inspect", "profile", "run", "compare", "bench"):
+        more = ["--runs", "1"] if command == "bench" else []
+        for target in ("cpu", TARGET):
+            assert main([command, model, "--target", target, *more]) == 0
+    told = "".join(capsys.readouterr())
+    exe = hetnn.compile(Path(model))
+    net = torch.nn.Linear(3, 3).eval()
+    faults = [
+        lambda: exe(X, X),
+        lambda: exe.run([]),
+        lambda: hetnn.compile(Path(model), example=[(1, 8), (1, 8)]),
+        lambda: hetnn.compile(net, args=(X[0, 0, :3, :3],))(X, X),
+        lambda: hetnn.quantize(net, [(X, X)], args=(torch.zeros(1, 3),)),
+    ]
+    for fault in faults:
+        with pytest.raises(hetnn.InvalidModel) as refused:
+            fault()
+        told += f"{refused.value}\n"
+    told += str(hetnn.quantize(net, [(torch.randn(1, 3),)], args=(torch.zeros(1, 3),)).report)
+    assert "1 sample" in told
+    assert SEVERAL.findall(told) == []
 
 
 def test_a_model_given_to_load_is_told_to_be_one(tmp_path: Path) -> None:

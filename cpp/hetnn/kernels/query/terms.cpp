@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hetnn/base/counted.h"
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/epilogue.h"
@@ -28,7 +29,7 @@ Terms& Terms::of(DType dtype, size_t inputs) {
 }
 
 Terms& Terms::reads(DType dtype, size_t inputs) {
-  hold(call_.inputs.size() >= inputs, "takes ", inputs, " inputs; got ", call_.inputs.size());
+  hold(call_.inputs.size() >= inputs, "takes ", counted(inputs, "input"), "; got ", call_.inputs.size());
   for (size_t k = 0; met() && k < inputs; ++k)
     hold(call_.inputs[k].dtype == dtype, "takes ", dtype_name(dtype), "; input ", k, " is ",
          dtype_name(call_.inputs[k].dtype));

@@ -225,8 +225,8 @@ def export(graph: _core.Graph) -> Any:
     if made.refusals:
         listed = "\n".join(map(str, made.refusals))
         raise Unsupported(
-            f"{len(made.refusals)} of {len(graph.nodes())} nodes have no form in ONNX. Leave them out, or export the "
-            f"subgraph of a device that has no such node.\n{listed}"
+            f"{len(made.refusals)} of {len(graph.nodes())} nodes have no form in ONNX. Leave them out, or "
+            f"export the subgraph of a device that has no such node.\n{listed}"
         )
     return made.proto()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hetnn.element_types import TYPES
 from hetnn.errors import Unsupported
+from hetnn.report.text import count
 
 # The newest operator set that is written: 27 has no operator more, and fewer readers. A model states the oldest that
 # has its operators as they are in this one.
@@ -62,7 +63,7 @@ class Schema:
     def fault(self, dtypes: list[str | None], attrs: dict[str, Any]) -> str | None:
         """Why a call of these element types and attributes is none, or None."""
         if len(dtypes) > len(self.inputs) and not self.variadic:
-            return f"ONNX's {self.name} takes {len(self.inputs)} inputs; got {len(dtypes)}"
+            return f"ONNX's {self.name} takes {count(len(self.inputs), 'input')}; got {len(dtypes)}"
         bound: dict[str, str] = {}
         for k, dtype in enumerate(dtypes):
             if dtype is None:

@@ -126,8 +126,8 @@ class Export:
         if self.refusals:
             listed = "\n".join(map(str, self.refusals))
             raise Unsupported(
-                f"{len(self.refusals)} of {len(self.graph.nodes())} nodes have no form in TOSA. Export the subgraph of "
-                f"a device that has no such node.\n{listed}"
+                f"{len(self.refusals)} of {len(self.graph.nodes())} nodes have no form in TOSA. Export the "
+                f"subgraph of a device that has no such node.\n{listed}"
             )
         return data_of(self.block)
 

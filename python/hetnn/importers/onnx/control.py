@@ -16,6 +16,7 @@ from hetnn.importers.onnx.model import dtype_name
 from hetnn.importers.onnx.rules.call import Call, Inline
 from hetnn.importers.onnx.rules.late import is_late
 from hetnn.importers.onnx.rules.looping import late_loop
+from hetnn.report.text import count
 from hetnn.texts import MOST_AXES
 
 # Of rounds, where only a condition ends them.
@@ -73,7 +74,7 @@ def loop(call: Call, inline: Inline) -> list[Any]:
 def _check_outputs(body: Any, least: int, most: int) -> None:
     """InvalidModel for a body that gives fewer values than are carried, or more than the node has."""
     if not least <= len(body.output) <= most:
-        raise InvalidModel(f"a body with {len(body.output)} outputs, of which there must be {least} to {most}")
+        raise InvalidModel(f"a body with {count(len(body.output), 'output')}, of which there must be {least} to {most}")
 
 
 def _each(call: Call, name: str, count: int) -> list[int]:

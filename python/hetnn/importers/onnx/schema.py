@@ -14,6 +14,7 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.onnx.model import NUMBERS, PARTS
 from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text, load_rare
 from hetnn.importers.onnx.rules.declare import ADDED, UNREAD
+from hetnn.report.text import count
 
 # Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.
 _UNREAD = frozenset(
@@ -113,7 +114,7 @@ def _check_added(node: onnx.NodeProto, schema: Any) -> None:
     if absent:
         raise InvalidModel(f"{node.op_type} needs the input {absent[0]}, which is absent. Export the model again")
     if len(node.input) > schema.max_input:
-        raise InvalidModel(f"{node.op_type} has {schema.max_input} inputs at most; got {len(node.input)}")
+        raise InvalidModel(f"{node.op_type} has {count(schema.max_input, 'input')} at most; got {len(node.input)}")
 
 
 @cache

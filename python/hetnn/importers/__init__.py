@@ -29,9 +29,9 @@ class Imported:
     # Of a model whose inputs share the name of a size: imports it again, with a size of each input's own.
     apart: Callable[[], Imported] | None = None
     defaults: Defaults | None = None
-    # Of an exported program: what was read, in which torch may have decomposed operators, and by its nodes' names the
-    # values of the graph that they became.
+    # Of an exported program: what was read, in which torch may have decomposed operators.
     program: Any = None
+    # Of such a program and of an ONNX model, by the names of nodes or tensors the values of the graph that they became.
     values: dict[str, str] = field(default_factory=dict)
 
 

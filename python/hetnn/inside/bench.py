@@ -54,7 +54,9 @@ def measure(
         return number < runs if runs is not None else number < LEAST_RUNS or time.perf_counter() < end
 
     def share(number: int, now: float) -> float:
-        return min(1.0, number / runs if runs is not None else max((now - began) / seconds, 0.0) if seconds else 0.0)
+        if runs is not None:
+            return number / runs
+        return min(number / LEAST_RUNS, (now - began) / seconds if seconds else 1.0, 1.0)
 
     def stream(tells: bool = False) -> None:
         told = began

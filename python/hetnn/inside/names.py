@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hetnn.errors import InvalidModel
 
@@ -12,10 +12,14 @@ class Names:
     """Values by the names that people know: a value's or node's own, or a module's, whose last node's result it is."""
 
     def __init__(
-        self, nodes: Sequence[tuple[str, str, list[str]]], repeated: Sequence[tuple[str, str, bool]] = ()
+        self,
+        nodes: Sequence[tuple[str, str, list[str]]],
+        repeated: Sequence[tuple[str, str, bool]] = (),
+        called: Mapping[str, str] | None = None,
     ) -> None:
         """`nodes` by name, module and outputs; `repeated` what loops compute in each round, by name, loop, and whether
-        it has the same shape in each. `order` are the values that every run has, those of a loop before its own.
+        it has the same shape in each; `called` values by what else the model calls them. `order` are the values that
+        every run has, those of a loop before its own.
         """
         within: dict[str, list[str]] = {}
         for value, loop, keeps_shape in repeated:
@@ -29,6 +33,9 @@ class Names:
             parts = module.split(".") if module else []
             for k in range(1, len(parts) + 1):
                 self._modules[".".join(parts[:k])] = outputs[0]
+        for name, value in (called or {}).items():
+            if value in self._values:
+                self._values.setdefault(name, value)
 
     def value(self, name: str) -> str | None:
         """The value that goes by the name; None where none does."""

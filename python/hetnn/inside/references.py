@@ -172,10 +172,14 @@ def _by_onnxruntime(
         import onnxruntime
     except ImportError:
         return None
+    from hetnn.importers import import_model
+
     if isinstance(model, (str, os.PathLike)):
         loaded = onnx.load(os.fspath(model))
     else:
         loaded = onnx.ModelProto.FromString(model if isinstance(model, bytes) else model.SerializeToString())
+    with counted(progress, "import"):
+        values_of_tensors = import_model(model).values
     names = [name for node in loaded.graph.node for name in node.output if name]
     there = {value.name for value in loaded.graph.output}
     loaded.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in there)
@@ -185,8 +189,13 @@ def _by_onnxruntime(
         return None
     feeds = dict(zip([port.name for port in session.get_inputs()], arrays, strict=False))
 
+    tensors: dict[str, str] = {}  # by value
+    for name in names:
+        tensors.setdefault(values_of_tensors.get(name, name), name)
+
     def values(wanted: Sequence[str]) -> dict[str, Array]:
         with counted(progress, "reference"):
-            return dict(zip(wanted, map(np.asarray, session.run(list(wanted), feeds)), strict=True))
+            results = session.run([tensors[name] for name in wanted], feeds)
+        return dict(zip(wanted, map(np.asarray, results), strict=True))
 
-    return Reference("ONNX Runtime", names, values)
+    return Reference("ONNX Runtime", list(tensors), values)

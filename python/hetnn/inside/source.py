@@ -29,9 +29,13 @@ class Source:
     options: Mapping[str, Any]
 
     @cached_property
+    def _imported(self) -> Imported:
+        return self.imported()
+
+    @property
     def graph(self) -> _core.Graph:
         """The graph as it was imported."""
-        return self.imported().graph
+        return self._imported.graph
 
     @cached_property
     def repeated(self) -> list[tuple[str, str, bool]]:
@@ -41,7 +45,7 @@ class Source:
     @cached_property
     def names(self) -> Names:
         """By which its values can be asked for."""
-        return Names([_named(row) for row in self.graph.nodes()], self.repeated)
+        return Names([_named(row) for row in self.graph.nodes()], self.repeated, self._imported.values)
 
     def plan(self) -> Plan:
         """The plan of the model as it was compiled."""

@@ -116,6 +116,31 @@ def test_onnx_models_are_compared_with_onnx_runtime_or_by_meaning(
     assert first.row["op"] == "conv2d"
 
 
+def test_onnx_tensors_go_by_their_names_where_nodes_are_called_otherwise() -> None:
+    """As exporters of PyTorch write them: a node has a name, and what it gives another."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    rows = [
+        ("Relu", "node_relu", "x", "relu"),
+        ("Identity", "node_same", "relu", "same"),
+        ("Exp", "node_exp", "same", "y"),
+    ]
+    nodes = [onnx.helper.make_node(op, [read], [given], name=name) for op, name, read, given in rows]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+    opset = [onnx.helper.make_opsetid("", 20)]
+    made = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:]), opset_imports=opset)
+    made.ir_version = 10
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    exe = hetnn.compile(made)
+    found = exe.compare(made, (x,))
+    assert found.first is None
+    assert found.reference == "ONNX Runtime"
+    assert [row["node"] for row in found.rows] == ["node_relu", "node_same", "node_exp"]
+    *_, values = exe.run([x], also=["relu", "same", "node_relu", "y"])
+    for name in ("relu", "same", "node_relu"):
+        np.testing.assert_array_equal(values[name], np.maximum(x, 0))
+
+
 def text(body: str, dtype: str = "f32") -> str:
     return f"graph @g {{stage = imported}} (%x: {dtype}[4]) -> (%y) {{\n{body}\n}}\n"
 

@@ -31,7 +31,7 @@ from hetnn.importers.onnx.fork import Forks
 from hetnn.importers.onnx.functions import called_by, count_nodes, functions_of
 from hetnn.importers.onnx.model import Weights, check_model, read_model
 from hetnn.importers.onnx.node_order import check_initializers, in_order
-from hetnn.importers.onnx.ports import HINTS, Ports
+from hetnn.importers.onnx.ports import HINTS, Ports, value_names
 from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Fork, Sizes, Text, load_rare
 from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
@@ -619,12 +619,12 @@ class _Importer:
         for value, name, initial in self._generators:
             self._builder.output(value, f"{name}.next")
             self._builder.mutation(name, f"{name}.next", initial)
-        graph = self._builder.finish()
+        values, graph = value_names(scope.values), self._builder.finish()  # which drops what nobody reads
         if not nested and all("value" in tree for tree in self._trees):
-            return Imported(graph)
+            return Imported(graph, values=values)
         names = [given.name for given in self._inputs()]
         made = outputs[0] if len(outputs) == 1 else {"tuple": outputs}
-        return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made})
+        return Imported(graph, {"args": self._trees, "names": names, "kwargs": [], "outputs": made}, values=values)
 
     def _joined_output(self, fork: Fork, name: str, declared: Sequence[Any] | None) -> Any:
         """What is forked as an output of the rank that the model declares, or of any."""

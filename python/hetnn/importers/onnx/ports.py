@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx
 
-from hetnn._core import Dim
+from hetnn._core import Dim, Value
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size
@@ -141,3 +141,8 @@ class Ports:
         self._builder.output(value, name)
         self._outputs += 1
         return {"value": self._outputs - 1}
+
+
+def value_names(tensors: Mapping[str, Any]) -> dict[str, str]:
+    """By the model's names for its tensors, those of the values that they became; of what is one value."""
+    return {name: value.name for name, value in tensors.items() if isinstance(value, Value)}

@@ -17,7 +17,7 @@ CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
-        sweep-architectures docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
+        sweep-architectures prove-rules docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
 help:
@@ -135,6 +135,9 @@ FUZZ_REQUESTS ?= 2000000
 fuzz-plan: $(STAMPS)/install
 	cmake --build $(BUILD) -j $(JOBS) --target plan_test
 	HETNN_FUZZ_GRAPHS=$(FUZZ_GRAPHS) $(BUILD)/tests/cpp/plan_test --gtest_filter='PlanFuzz.*'
+# Rewriting rules over the reals; writes docs/rule_proofs.json, from which `make docs` says how each is proved.
+prove-rules: $(STAMPS)/install
+	$(PY) tools/prove_rules.py
 # Ranges of elementwise functions against what they and their kernels give, RANGE_POINTS of each.
 RANGE_POINTS ?= 10000000
 sweep-ranges: $(STAMPS)/install

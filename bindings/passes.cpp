@@ -6,8 +6,10 @@
 #include <map>
 #include <memory>
 
+#include "hetnn/base/error.h"
 #include "hetnn/ir/verify.h"
 #include "hetnn/passes/all_rules.h"
+#include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/legalize.h"
 
@@ -57,10 +59,25 @@ py::tuple legalize(const ir::Graph& graph, const std::map<std::string, double>& 
   return py::make_tuple(out, rewrites);
 }
 
+std::shared_ptr<ir::Graph> apply_rule(const ir::Graph& graph, const std::string& name) {
+  for (const passes::RuleStage& stage : passes::all_rule_sets()) {
+    for (const passes::Rule& rule : stage.set->rules) {
+      if (rule.name != name) continue;
+      auto out = std::make_shared<ir::Graph>(graph.clone());
+      const passes::RuleSet one{"one", "", {rule}};
+      return passes::apply_rules(*out, {&one}).empty() ? nullptr : out;
+    }
+  }
+  throw InvalidModel(text("there is no rule '", name, "'. docs/rules.md lists those that there are."));
+}
+
 }  // namespace
 
 void bind_passes(py::module_& m) {
   m.def("rules", &rules, "Every rewrite rule in the order of application, as dicts.");
+  m.def("apply_rule", &apply_rule, py::arg("graph"), py::arg("rule"),
+        "The graph with one rewrite rule applied wherever it fires; None where it fires nowhere. InvalidModel for an "
+        "unknown rule.");
   m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
   m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),
         py::arg("disabled_rules") = std::vector<std::string>(), py::arg("inputs_within") = passes::Magnitudes(),

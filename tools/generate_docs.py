@@ -64,11 +64,38 @@ def operators_page() -> str:
     return f"# Operators\n\n{NOTICE} Each comes from one file under `cpp/hetnn/ops/`.\n\n{table}\n\n{sections}\n"
 
 
+PROOFS = {
+    "exact": "equal for all real inputs",
+    "rounded": "for all real inputs within 2^-20 of 1 plus the magnitudes that an output reads, since constants round",
+}
+
+
+def _proofs_told(proofs: dict[str, Any]) -> str:
+    proved = sum(row["proof"] in PROOFS for row in proofs.values())
+    return (
+        f"Of {len(proofs)} rules {proved} are proved over the reals by an SMT solver (`make prove-rules`), on graphs "
+        "with which the tests show that they fire: for all inputs, with these graphs' weights and sizes. The rest say "
+        "what hinders. What roundings, NaN, infinities and the sign of zero do is not proved but tested, on random and "
+        "edge values."
+    )
+
+
+def _proof_told(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "none"
+    hindered = ", ".join(row["hindered"])
+    if row["proof"] not in PROOFS:
+        return f"none ({hindered or 'no graph of its own'})"
+    graphs = f"{row['graphs']} graph" + ("" if row["graphs"] == 1 else "s")
+    return f"{PROOFS[row['proof']]}, on {graphs}" + (f" of {row['of']} (the others: {hindered})" if hindered else "")
+
+
 def rules_page() -> str:
     """Every rewriting rule, by pass and rule set, in the order in which they are tried."""
     from hetnn import _core
 
-    lines: list[str] = []
+    proofs = json.loads((ROOT / "docs" / "rule_proofs.json").read_text())
+    lines: list[str] = [_proofs_told(proofs), ""]
     at: tuple[str, str] = ("", "")
     for rule in _core.rules():
         if rule["pass"] != at[0]:
@@ -82,6 +109,7 @@ def rules_page() -> str:
         if rule["guards"]:
             lines.append(f"  Where {'; '.join(rule['guards'])}.")
         lines.append(f"  Pattern: `{rule['pattern']}`.")
+        lines.append(f"  Proof: {_proof_told(proofs.get(rule['name']))}.")
         lines.append("")
     return f"# Rewriting rules\n\n{NOTICE}\n\n" + "\n".join(lines).rstrip() + "\n"
 

@@ -24,6 +24,7 @@ __all__: list[str] = [
     "PlanProblem",
     "Value",
     "allocate",
+    "apply_rule",
     "assemble",
     "builtin_spec",
     "canonicalize",
@@ -426,6 +427,11 @@ def allocate(
 ) -> dict[str, typing.Any]:
     """
     Offsets for buffers (id, lower, upper, size) within a capacity.
+    """
+
+def apply_rule(graph: Graph, rule: str) -> Graph:
+    """
+    The graph with one rewrite rule applied wherever it fires; None where it fires nowhere. InvalidModel for an unknown rule.
     """
 
 def assemble(source: str) -> list[int]:

@@ -121,13 +121,13 @@ def test_the_graph_is_dumped_after_each_pass(tmp_path: Path, capsys: pytest.Capt
         f"{number:02}_{name}.ir" for number, name in enumerate(["imported", *passes])
     ]
     assert (tmp_path / "dump" / "00_imported.ir").read_text() == MODEL
-    assert "relu(%b) : f32[4] on cpu" in (tmp_path / "dump" / "04_place.ir").read_text()
+    assert "relu(%b) : f32[4] on cpu" in (tmp_path / "dump" / "05_place.ir").read_text()
 
 
 def test_the_environment_may_name_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HETNN_DUMP", str(tmp_path / "a"))
     hetnn.plan(MODEL)
-    assert dumped(tmp_path / "a")[-1] == "07_plan_bodies.ir"
+    assert dumped(tmp_path / "a")[-1] == "08_plan_bodies.ir"
     hetnn.plan(MODEL, dump=tmp_path / "b")
     assert dumped(tmp_path / "b") == dumped(tmp_path / "a")
 

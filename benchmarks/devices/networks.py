@@ -26,7 +26,8 @@ from hetnn.exporters.onnx import export
 from hetnn.importers import import_model
 
 NETWORKS = ["resnet50", "mobilenet_v2", "minilm"]
-ROUNDS, RUNS = 5, 10
+# Short turns, since a machine's speed changes from second to second; the first run of a turn is not counted.
+ROUNDS, RUNS = 25, 4
 
 
 def openvino_alone(model: bytes, variant: str, threads: int) -> Callable[[Any], Any]:
@@ -54,13 +55,13 @@ def onnxruntime_alone(model: bytes, variant: str, threads: int) -> Callable[[Any
 ALONE = {"openvino": openvino_alone, "onnxruntime": onnxruntime_alone}
 
 
-def median_ms(run: Callable[[], Any]) -> float:
+def taken_ms(run: Callable[[], Any]) -> list[float]:
     times = []
-    for _ in range(RUNS):
+    for _ in range(1 + RUNS):
         began = time.perf_counter()
         run()
         times.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(times)
+    return times[1:]
 
 
 def compare(name: str, target: str, threads: int) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def compare(name: str, target: str, threads: int) -> dict[str, Any]:
     times: dict[str, list[float]] = {called: [] for called in runs}
     for _ in range(ROUNDS):
         for called, run in runs.items():
-            times[called].append(median_ms(lambda run=run: run(given)))
+            times[called] += taken_ms(lambda run=run: run(given))
     row = {called: statistics.median(figures) for called, figures in times.items()}
     return {"network": name, "target": target, **row, "parts": shares}
 

@@ -148,7 +148,7 @@ class Cable:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listening.getsockname()[1])
         self._ends: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
 
     def _accept(self) -> None:
@@ -158,7 +158,7 @@ class Cable:
                 there = socket.create_connection(("127.0.0.1", self._there))
                 self._ends += [here, there]
                 for ends in ((here, there), (there, here)):
-                    self._threads.append(threading.Thread(target=self._carry, args=ends))
+                    self._threads.append(threading.Thread(target=self._carry, args=ends, daemon=True))
                     self._threads[-1].start()
 
     def _carry(self, one: socket.socket, other: socket.socket) -> None:

@@ -82,6 +82,12 @@ struct RunContext {
   }
 };
 
+/// An input, and where in output 0 its first byte stands.
+struct Part {
+  int input;
+  int64_t offset_bytes;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -93,14 +99,18 @@ class Kernel {
   virtual bool serial() const { return false; }
 
   /// Called by all threads of one parallel region. Does not throw. Pointers are aligned to their element size at least.
-  /// Outputs overlap no inputs, but for what `writes_over` allows. When run returns, this thread's share is written:
-  /// the caller sets a barrier before anything that reads the outputs or reuses the inputs or the scratch. Results do
-  /// not depend on the number of threads. Of an operator with a `check`, run refuses what that would.
+  /// Outputs overlap no inputs, but for what `parts` and `writes_over` allow. When run returns, this thread's share is
+  /// written: the caller sets a barrier before anything that reads the outputs or reuses the inputs or the scratch.
+  /// Results do not depend on the number of threads. Of an operator with a `check`, run refuses what that would.
   virtual void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const = 0;
 
-  /// Where in input 0 the bytes of output 0 stand, one after another; nullopt where the kernel computes. Whoever lets
-  /// the output lie there need not run it.
+  /// Where in input 0 the elements of output 0 stand, as far apart as the output has them; nullopt where the kernel
+  /// computes. Whoever lets the output lie there need not run it.
   virtual std::optional<int64_t> view() const { return std::nullopt; }
+
+  /// The inputs that output 0 contains, as far apart as they are themselves. What lies there when the kernel runs, in
+  /// its place in the output, is not moved.
+  virtual std::vector<Part> parts() const { return {}; }
 
   /// Whether output 0 may lie just where that input does: it is of the same size, and no element of it is read when
   /// another one was written in its place.
@@ -152,8 +162,9 @@ using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 
 /// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads, and the other
 /// one where it has to; `kept` writes no other than that of its first input; `plain` reads and writes plain memory;
-/// `written_plain` reads either and writes plain memory.
-enum class LayoutWish : uint8_t { plain, written_plain, same, kept, channels_last };
+/// `written_plain` reads either and writes plain memory; `turned` reads and writes either, channels last where that is
+/// how plain memory then lies.
+enum class LayoutWish : uint8_t { plain, written_plain, turned, same, kept, channels_last };
 
 /// A fast way to compute an operator. Where no variant serves a call, the operator's meaning computes it.
 struct Variant {

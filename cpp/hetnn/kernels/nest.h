@@ -55,13 +55,17 @@ class Nest {
   int64_t elems() const { return elems_; }
   size_t operand_count() const { return offsets_.size(); }
 
+  /// Whether two operands have their elements equally far apart along every axis.
+  bool same_strides(size_t a, size_t b) const { return strides_[a] == strides_[b]; }
+  int64_t offset(size_t operand) const { return offsets_[operand]; }
+
   /// The two innermost axes: rows() x cols() elements; the stride of an operand along each.
   int64_t rows() const { return dims_[dims_.size() - 2]; }
   int64_t cols() const { return dims_.back(); }
   int64_t row_stride(size_t operand) const { return strides_[operand][dims_.size() - 2]; }
   int64_t col_stride(size_t operand) const { return strides_[operand].back(); }
   /// Whether the elements of two operands that are read or written together have the same places.
-  bool lie_alike(size_t a, size_t b) const { return strides_[a] == strides_[b] && offsets_[a] == offsets_[b]; }
+  bool lie_alike(size_t a, size_t b) const { return same_strides(a, b) && offsets_[a] == offsets_[b]; }
 
   /// All axes but the innermost, flattened.
   int64_t outer_rows() const { return cols() == 0 ? 0 : elems_ / cols(); }

@@ -17,8 +17,11 @@ void Views::add(const BufferView& view) {
   const BufferView& from = at_[static_cast<size_t>(view.of)];
   const int32_t holder = from.of;
   const int64_t offset = from.offset_bytes + view.offset_bytes;
+  if (at_[buffer].of != view.buffer || holder == view.buffer) return;
   if (!has_place_[buffer]) {
-    at_[buffer] = {view.buffer, holder, offset};
+    for (BufferView& each : at_) {
+      if (each.of == view.buffer) each = {each.buffer, holder, offset + each.offset_bytes};
+    }
     return;
   }
   const bool whole = offset == 0 && buffers_[buffer].size_bytes == buffers_[static_cast<size_t>(holder)].size_bytes;

@@ -14,8 +14,8 @@ class Views {
   /// `has_place` says of a buffer whether it is given memory from outside, so that it can lie in no other's.
   Views(const std::vector<BoundBuffer>& buffers, const std::function<bool(int32_t)>& has_place);
 
-  /// A buffer that was in no view yet lies in another, or that one lies in it where both are the same bytes; nothing
-  /// changes where neither can be.
+  /// A buffer lies in another, with what lies in it, or that one lies in it where both are the same bytes; nothing
+  /// changes where neither can be, as where it lies elsewhere already.
   void add(const BufferView& view);
 
   /// A buffer that has its own memory, and all that lies in it, lies in another's from now on, or in that in which the

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "hetnn/backends/backend.h"
 #include "hetnn/backends/cpu/emit.h"
 #include "hetnn/backends/cpu/launches.h"
@@ -22,19 +24,23 @@ ir::Graph subgraph(const std::string& source) {
   return graph;
 }
 
-std::vector<program::Command> commands_of(const std::string& source, const EmitOptions& options = {}) {
+std::vector<program::Command> commands_of(const std::string& source, const EmitOptions& options, Assembler& assembler) {
   ir::Graph graph = subgraph(source);
   const Bindings hints = graph.hints();
   passes::fuse(graph, {.enabled = options.variants, .can_follow = [&](auto launch, const ir::Node& follower) {
                          return can_follow(launch, follower, hints);
                        }});
-  Assembler assembler;
   for (const ir::Value* input : graph.inputs())
     assembler.set_boundary(input->name(), assembler.port_buffer(input->name(), input->type(), program::Place::input));
   for (const ir::Value* output : graph.outputs())
     assembler.set_boundary(output->name(),
                            assembler.port_buffer(output->name(), output->type(), program::Place::output));
   return emit(graph, assembler, options);
+}
+
+std::vector<program::Command> commands_of(const std::string& source, const EmitOptions& options = {}) {
+  Assembler assembler;
+  return commands_of(source, options, assembler);
 }
 
 std::string add_of(const std::string& type) {
@@ -84,6 +90,40 @@ TEST(Commands, WhatFollowsBecomesStepsOfOneLaunch) {
   EXPECT_EQ(commands[0].steps[0].operand, 2);
   EXPECT_EQ(std::get<double>(commands[0].steps[1].attrs.at("max")), 6);
   EXPECT_EQ(commands[0].inputs, (std::vector<int32_t>{0, 1, 0}));
+}
+
+// Of the buffers with their channels last, by name.
+std::map<std::string, int64_t> pitches_of(const std::string& source) {
+  Assembler assembler;
+  commands_of(source, {}, assembler);
+  std::map<std::string, int64_t> out;
+  for (const program::Buffer& buffer : assembler.program().buffers)
+    if (buffer.layout == Layout::nhwc) out[buffer.name] = buffer.pitch.value();
+  return out;
+}
+
+std::string zeros(const std::string& shape, int count) {
+  std::string out = "constant() {value = " + shape + " {0";
+  for (int k = 1; k < count; ++k) out += ", 0";
+  return out + "}} : " + shape + "\n";
+}
+
+// Both parts of a whole, the half that is cut out of it, and a value that stands by itself.
+TEST(Placement, PartsHaveThePixelsOfTheirWhole) {
+  const std::string source =
+      "graph @g {stage = imported} (%x: f32[1,20,9,9]) -> (%y) {\n  %v = " + zeros("f32[20,1,3,3]", 180) +
+      "  %w = " + zeros("f32[40,1,3,3]", 360) +
+      R"(  %a = conv2d(%x, %v, _) {padding = [1, 1], groups = 20} : f32[1,20,9,9]
+  %b = conv2d(%a, %v, _) {padding = [1, 1], groups = 20} : f32[1,20,9,9]
+  %c = concat(%a, %b) {axis = 1} : f32[1,40,9,9]
+  %d = conv2d(%c, %w, _) {padding = [1, 1], groups = 40} : f32[1,40,9,9]
+  %e = slice(%d) {axis = 1, start = 16, end = 36} : f32[1,20,9,9]
+  %f = conv2d(%e, %v, _) {padding = [1, 1], groups = 20} : f32[1,20,9,9]
+  %y = identity(%f) : f32[1,20,9,9]
+})";
+  EXPECT_THAT(pitches_of(source),
+              testing::IsSupersetOf({testing::Pair("a", 48), testing::Pair("b", 48), testing::Pair("c", 48),
+                                     testing::Pair("d", 48), testing::Pair("e", 48), testing::Pair("f", 32)}));
 }
 
 TEST(Backends, AKindThatIsNotThereIsNamedWithThoseThatAre) {

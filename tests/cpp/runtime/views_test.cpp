@@ -50,6 +50,34 @@ TEST(Views, AnOutputHoldsWhatItIsAViewOf) {
   EXPECT_THAT(listed(views), ElementsAre(ElementsAre(1, 3, 0), ElementsAre(2, 3, 48)));
 }
 
+TEST(Views, PartsLieInTheWholeWithWhatLiesInThem) {
+  const std::vector<BoundBuffer> buffers = buffers_of({64, 16, 8, 32, 64, 64, 64});
+  Views views = between_ports(buffers);
+  views.add({2, 1, 8});   // a view of the part
+  views.add({1, 3, 16});  // the part of a whole
+  views.add({3, 4, 32});  // which is part of another
+  EXPECT_THAT(listed(views), ElementsAre(ElementsAre(1, 4, 48), ElementsAre(2, 4, 56), ElementsAre(3, 4, 32)));
+}
+
+TEST(Views, APartLiesInOneWhole) {
+  const std::vector<BoundBuffer> buffers = buffers_of({64, 16, 32, 32, 64});
+  Views views = between_ports(buffers);
+  views.add({1, 2, 0});
+  views.add({1, 2, 16});  // joined with itself
+  views.add({1, 3, 0});   // and elsewhere
+  views.add({2, 1, 0});   // a whole is in no part of its own
+  views.add({0, 3, 0});   // what the caller gives lies where it is
+  EXPECT_THAT(listed(views), ElementsAre(ElementsAre(1, 2, 0)));
+}
+
+TEST(Views, PartsLieInAnOutput) {
+  const std::vector<BoundBuffer> buffers = buffers_of({64, 16, 48, 64});
+  Views views = between_ports(buffers);
+  views.add({1, 3, 0});
+  views.add({2, 3, 16});
+  EXPECT_THAT(listed(views), ElementsAre(ElementsAre(1, 3, 0), ElementsAre(2, 3, 16)));
+}
+
 TEST(Views, AnOutputThatIsPartOfAValueIsACopy) {
   const std::vector<BoundBuffer> buffers = buffers_of({64, 64, 32});
   Views views = between_ports(buffers);

@@ -59,6 +59,73 @@ class Between(nn.Module):
         return (y, y.relu() + 1) if self.behind else (y,)
 
 
+class Joined(nn.Module):
+    """An operator that reads a part of a whole, and whose result is a part of another."""
+
+    def __init__(self, op: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.op = op
+        self.first, self.second = nn.Conv2d(6, 6, 3, padding=1), nn.Conv2d(6, 20, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        part = self.first(x)
+        y = self.op(part)
+        cut = self.op(self.second(x)[:, 7:13])
+        return torch.cat([self.second(x), part], 1).relu(), torch.cat([y, y + 1, cut], 1).relu()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_parts_of_wholes(name: str) -> None:
+    x = torch.randn(2, 6, 6, 6, generator=torch.Generator().manual_seed(1))
+    model = Joined(OPERATORS[name]).eval()
+    exe = hetnn.compile(model, "cpu", args=(x,))
+    for mine, theirs in zip(exe(x.numpy()), model(x), strict=True):
+        np.testing.assert_allclose(mine, theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
+    assert "view" in [row["kernel"] for row in exe.profile(x.numpy()) if "cat" in row["node"]]
+
+
+class Blocks(nn.Module):
+    """Dense layers, a channel shuffle, and convolutions between permutations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.dense = nn.ModuleList([nn.Conv2d(16 + 8 * k, 8, 3, padding=1) for k in range(3)])
+        self.branch, self.depthwise = nn.Conv2d(20, 20, 1), nn.Conv2d(40, 40, 3, padding=1, groups=40)
+        self.linear = nn.Linear(40, 40)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = [self.stem(x)]
+        for layer in self.dense:
+            parts.append(layer(torch.cat(parts, 1).relu()))
+        y = torch.cat(parts, 1)
+        for _ in range(2):
+            a, b = y.chunk(2, 1)
+            y = torch.cat([a, self.branch(b).relu()], 1)
+            y = y.view(len(y), 2, 20, *y.shape[2:]).transpose(1, 2).flatten(1, 2)
+        for _ in range(2):
+            y = y + self.linear(self.depthwise(y).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        return self.depthwise(y)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_nothing_is_moved_between_blocks(batch: int) -> None:
+    x = torch.randn(batch, 3, 9, 7, generator=torch.Generator().manual_seed(1))
+    model = Blocks().eval()
+    exe = hetnn.compile(model, "cpu", args=(x,))
+    np.testing.assert_allclose(exe(x.numpy()), model(x).detach().numpy(), rtol=2e-5, atol=2e-5)
+    kernels = [row["kernel"] for row in exe.profile(x.numpy())]
+    # Halves of the first shuffle, all of the second.
+    assert kernels.count("gather_channels") == 3
+    # Half of what lies in the last dense layer's input goes on into another whole.
+    assert kernels.count("concat") == 1
+    assert not {"slice", "reshape", "binary"} & set(kernels)
+    plain = hetnn.compile(model, "cpu", args=(x,), fusion=False)
+    np.testing.assert_allclose(exe(x.numpy()), plain(x.numpy()), rtol=2e-5, atol=2e-5)
+
+
 @pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_mixture(name: str, target: str) -> None:

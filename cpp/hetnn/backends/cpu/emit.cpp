@@ -33,7 +33,7 @@ class Emitter {
     };
     for (const ir::Value* input : graph_.inputs()) fix(input);
     for (const ir::Value* output : graph_.outputs()) fix(output);
-    layouts_ = choose_layouts(launches, fixed);
+    layouts_ = choose_layouts(launches, fixed, hints_);
     for (size_t k = 0; k < launches.size(); ++k) {
       check_interrupt();
       announce_parts(k, launches.size());

@@ -13,8 +13,6 @@
 namespace hetnn::backends::cpu {
 namespace {
 
-constexpr int64_t kVectorElems = 16;  // of f32 in the widest instruction set; files are the same for all
-
 // Position of the input of `follower` that is `main`, or -1 when it reads `main` twice or not at all.
 int main_input(const ir::Node& follower, const ir::Value& main) {
   int found = -1;
@@ -78,16 +76,6 @@ kernels::TensorView view_of(const ir::Value& value, const Layouts& layouts, cons
 }  // namespace
 
 bool is_constant(const ir::Value& value) { return value.producer() && value.producer()->is_constant(); }
-
-ValueLayout channels_last(const ir::Value& value) {
-  Dim pitch = ceil_div(value.shape()[1], kVectorElems) * kVectorElems;
-  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 4096 == 0) pitch = pitch + kVectorElems;
-  return {Layout::nhwc, pitch};
-}
-
-ValueLayout turned_layout(const ir::Value& value) {
-  return is_constant(value) ? ValueLayout{Layout::nhwc, value.shape()[1]} : channels_last(value);
-}
 
 ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, const Bindings& bindings)
     : bound(launch.anchor->call(), bindings), params(kernels::params_of(bound.call())) {
@@ -242,26 +230,6 @@ std::vector<Launch> launches_of(const ir::Graph& graph, bool variants) {
     launches.push_back(std::move(launch));
   }
   return launches;
-}
-
-Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed) {
-  using kernels::LayoutWish;
-  Layouts out = fixed;
-  for (const Launch& launch : launches) {
-    const LayoutWish wish = launch.layout_wish();
-    const bool reads_channels_last =
-        std::any_of(launch.inputs.begin(), launch.inputs.end(), [&](const ir::Value* input) {
-          auto at = input ? out.find(input) : out.end();
-          return at != out.end() && at->second.layout == Layout::nhwc;
-        });
-    for (const ir::Value* output : launch.outputs) {
-      const bool follows = wish == LayoutWish::same || wish == LayoutWish::kept;
-      const bool channels = ops::is_feature_map(output->type()) &&
-                            (wish == LayoutWish::channels_last || (follows && reads_channels_last));
-      out.emplace(output, channels ? channels_last(*output) : ValueLayout{});
-    }
-  }
-  return out;
 }
 
 }  // namespace hetnn::backends::cpu

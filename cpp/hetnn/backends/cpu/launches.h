@@ -76,7 +76,9 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
 std::vector<Launch> launches_of(const ir::Graph& graph, bool variants);
 
 /// Layouts for every value that `launches` touch. Those of `fixed` (the graph's inputs and outputs) stay as they are.
-Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed);
+/// What kernels would only move, with values for the symbols, lies with its pixels as far apart as where it comes from
+/// or goes to.
+Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed, const Bindings& hints);
 
 bool is_constant(const ir::Value& value);
 

@@ -6,6 +6,7 @@
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/move/indices.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
 
@@ -58,6 +59,57 @@ class Gather final : public Kernel {
 
   IndexReading indices_;
   int64_t outer_ = 1, size_ = 0, count_ = 0, slice_bytes_ = 0;
+};
+
+/// Channels picked for each pixel, in any layouts.
+class GatherChannels final : public Kernel {
+ public:
+  explicit GatherChannels(const KernelCall& call)
+      : dtype_(call.inputs[0].dtype),
+        indices_(index_reading(call, call.inputs[0].dims[1])),
+        count_(call.outputs[0].dims[1]) {
+    const TensorView &x = call.inputs[0], &y = call.outputs[0];
+    const std::array<int64_t, 8> from = strides_of(x), to = strides_of(y);
+    from_step_ = from[1], to_step_ = to[1];
+    // Pixels alone: of what has one channel.
+    std::vector<int64_t> pixels(y.shape().begin(), y.shape().end());
+    pixels[1] = 1;
+    pixels_ = Nest(pixels, {{to, 0}, {from, 0}});
+  }
+
+  bool serial() const override { return pixels_.elems() * count_ < 8192; }
+
+  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
+    visit_width(dtype_, [&](auto zero) {
+      using U = decltype(zero);
+      visit_indices(indices_, inputs[1], [&](const auto indices) {
+        for (int64_t begin = 0; begin < count_; begin += kIndexBlock)
+          if (!indices.within(begin, std::min(count_, begin + kIndexBlock))) return context.refuse();
+        const auto* x = reinterpret_cast<const U*>(inputs[0]);
+        auto* y = reinterpret_cast<U*>(outputs[0]);
+        pixels_.for_tiles(context.thread, context.threads, kPixels, [&](const Nest::Tile& tile) {
+          for (int64_t r = 0; r < tile.rows; ++r)
+            for (int64_t c = 0; c < tile.cols; ++c)
+              take(indices, x + tile.offsets[1] + r * pixels_.row_stride(1) + c * pixels_.col_stride(1),
+                   y + tile.offsets[0] + r * pixels_.row_stride(0) + c * pixels_.col_stride(0));
+        });
+      });
+    });
+  }
+
+ private:
+  static constexpr int64_t kPixels = 32;
+
+  template <typename Indices, typename U>
+  void take(const Indices& indices, const U* x, U* y) const {
+    if (from_step_ == 1 && to_step_ == 1) return each_index(0, count_, [&](int64_t k) { y[k] = x[indices[k]]; });
+    for (int64_t k = 0; k < count_; ++k) y[k * to_step_] = x[indices[k] * from_step_];
+  }
+
+  DType dtype_;
+  IndexReading indices_;
+  int64_t count_, from_step_ = 1, to_step_ = 1;
+  Nest pixels_;
 };
 
 /// Elements picked along an axis, all other axes alike in x and the indices.
@@ -120,6 +172,21 @@ Refusal serves_gather(const KernelCall& call) {
 std::unique_ptr<Kernel> make_gather(const KernelCall& call) {
   const size_t axis = checked_axis("gather", call.params.integer("axis", 0), call.inputs[0].rank);
   return std::make_unique<Gather>(call, axis);
+}
+
+Refusal serves_gather_channels(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &indices = call.inputs[1];
+  return Terms("gather_channels", call)
+      .hold(x.rank >= 3 && x.rank <= 5, "takes images; got ", view_text(x))
+      .hold(is_index(indices.dtype) && indices.rank == 1 && indices.layout == Layout::plain,
+            "takes one axis of indices of i64 or i32; got ", dtype_name(indices.dtype), view_text(indices))
+      .hold(x.rank > 1 && checked_axis("gather", call.params.integer("axis", 0), x.rank) == 1 && x.dims[1] > 0,
+            "takes channels, axis 1; got axis ", call.params.integer("axis", 0));
+}
+
+std::unique_ptr<Kernel> make_gather_channels(const KernelCall& call) {
+  const bool plain = call.inputs[0].layout == Layout::plain && call.outputs[0].layout == Layout::plain;
+  return plain ? make_gather(call) : std::make_unique<GatherChannels>(call);
 }
 
 Refusal serves_gather_elements(const KernelCall& call) {

@@ -70,41 +70,50 @@ using Pair = std::array<uint32_t, 2>;
 
 class StridedCopy final : public Kernel {
  public:
-  struct Part {
+  struct Copy {
     int input;
     Nest nest;
   };
   /// `pairs`: the nests count pairs of elements.
-  StridedCopy(DType dtype, std::vector<Part> parts, bool pairs = false)
-      : dtype_(dtype), parts_(std::move(parts)), pairs_(pairs) {
-    for (const Part& part : parts_) elems_ += part.nest.elems();
+  StridedCopy(DType dtype, std::vector<Copy> copies, bool pairs = false)
+      : unit_bytes_(dtype_bytes(dtype) * (pairs ? 2 : 1)), dtype_(dtype), copies_(std::move(copies)), pairs_(pairs) {
+    for (const Copy& copy : copies_) elems_ += copy.nest.elems();
   }
 
   bool serial() const override { return elems_ < kSerialBelow; }
 
   std::optional<int64_t> view() const override {
-    if (parts_.size() != 1) return std::nullopt;
-    const Nest& nest = parts_[0].nest;
-    const bool one_row = nest.elems() == nest.cols() && nest.col_stride(0) == 1 && nest.col_stride(1) == 1;
-    if (nest.elems() != 1 && !one_row) return std::nullopt;
-    int64_t offsets[2];
-    nest.locate(0, offsets);
-    return offsets[1] * dtype_bytes(dtype_) * (pairs_ ? 2 : 1);
+    return copies_.size() == 1 && keeps_strides(copies_[0]) ? std::optional(-offset_bytes(copies_[0])) : std::nullopt;
+  }
+
+  std::vector<Part> parts() const override {
+    std::vector<Part> out;
+    if (copies_.size() == 1) return out;
+    for (const Copy& copy : copies_) {
+      if (keeps_strides(copy)) out.push_back({copy.input, offset_bytes(copy)});
+    }
+    return out;
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    for (const Part& part : parts_) {
+    for (const Copy& each : copies_) {
+      if (inputs[each.input] == outputs[0] + offset_bytes(each) && keeps_strides(each)) continue;
       const auto copy = [&](auto zero) {
-        copy_nest<decltype(zero)>(part.nest, context.thread, context.threads, inputs[part.input], outputs[0]);
+        copy_nest<decltype(zero)>(each.nest, context.thread, context.threads, inputs[each.input], outputs[0]);
       };
       pairs_ ? copy(Pair()) : visit_width(dtype_, copy);
     }
   }
 
  private:
+  static bool keeps_strides(const Copy& copy) { return copy.nest.elems() > 0 && copy.nest.same_strides(0, 1); }
+  /// From where the output begins to where the input does, when their elements lie at the same places.
+  int64_t offset_bytes(const Copy& copy) const { return (copy.nest.offset(0) - copy.nest.offset(1)) * unit_bytes_; }
+
+  int64_t unit_bytes_;
   DType dtype_;
   int64_t elems_ = 0;
-  std::vector<Part> parts_;
+  std::vector<Copy> copies_;
   bool pairs_;
 };
 
@@ -135,9 +144,9 @@ std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t
       operand->offset /= 2;
     }
   }
-  std::vector<StridedCopy::Part> parts;
-  parts.push_back({0, Nest(dims, {to, from})});
-  return std::make_unique<StridedCopy>(dtype, std::move(parts), pairs.has_value());
+  std::vector<StridedCopy::Copy> copies;
+  copies.push_back({0, Nest(dims, {to, from})});
+  return std::make_unique<StridedCopy>(dtype, std::move(copies), pairs.has_value());
 }
 
 NestOperand whole(const TensorView& view) { return {strides_of(view), 0}; }
@@ -247,16 +256,16 @@ std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
 std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
   const TensorView& y = call.outputs[0];
   const auto axis = checked_axis("concat", call.params.integer("axis"), y.rank);
-  std::vector<StridedCopy::Part> parts;
+  std::vector<StridedCopy::Copy> copies;
   int64_t at = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& x = call.inputs[i];
     NestOperand to = whole(y);
     to.offset = at * to.strides[axis];
-    parts.push_back({static_cast<int>(i), Nest(x.shape(), {to, whole(x)})});
+    copies.push_back({static_cast<int>(i), Nest(x.shape(), {to, whole(x)})});
     at += x.dims[axis];
   }
-  return std::make_unique<StridedCopy>(y.dtype, std::move(parts));
+  return std::make_unique<StridedCopy>(y.dtype, std::move(copies));
 }
 
 Refusal serves_slice(const KernelCall& call) {
@@ -320,10 +329,15 @@ std::span<const Variant> move_variants() {
        .speed = "move",
        .serves = serves_copy,
        .create = make_transpose,
-       .layout = LayoutWish::written_plain},
+       .layout = LayoutWish::turned},
       {.name = "concat", .op = "concat", .speed = "move", .serves = serves_copy, .create = make_concat},
       {.name = "slice", .op = "slice", .speed = "move", .serves = serves_slice, .create = make_slice},
       {.name = "pad", .op = "pad", .speed = "move", .serves = serves_pad, .create = make_pad},
+      {.name = "gather_channels",
+       .op = "gather",
+       .speed = "move",
+       .serves = serves_gather_channels,
+       .create = make_gather_channels},
       {.name = "gather",
        .op = "gather",
        .speed = "move",

@@ -40,6 +40,8 @@ Refusal serves_pad(const KernelCall& call);
 std::unique_ptr<Kernel> make_pad(const KernelCall& call);
 Refusal serves_gather(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather(const KernelCall& call);
+Refusal serves_gather_channels(const KernelCall& call);
+std::unique_ptr<Kernel> make_gather_channels(const KernelCall& call);
 Refusal serves_gather_elements(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather_elements(const KernelCall& call);
 Refusal serves_scatter_elements(const KernelCall& call);

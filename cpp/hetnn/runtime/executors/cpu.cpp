@@ -36,6 +36,7 @@ struct BoundCommand {
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
   std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
+  std::vector<kernels::Part> parts = {};          // the kernel's
   bool serial = true;
   bool sure = false;  // elementwise work that takes all values
 };
@@ -151,6 +152,8 @@ class CpuBound final : public BoundCode {
     std::vector<BufferView> out;
     for (const BoundCommand& c : commands_) {
       if (c.view) out.push_back({c.command.outputs[0], c.command.inputs[0], *c.view});
+      for (const kernels::Part& part : c.parts)
+        out.push_back({c.command.inputs[static_cast<size_t>(part.input)], c.command.outputs[0], part.offset_bytes});
     }
     return out;
   }
@@ -292,6 +295,7 @@ class CpuBound final : public BoundCode {
     out.sure = !command.op->check && variant->speed == "elementwise";
     out.serial = out.kernel->serial();
     out.view = out.kernel->view();
+    out.parts = out.kernel->parts();
     return out;
   }
 
@@ -366,11 +370,16 @@ void CpuVisit::guarded(const Body& body) {
   }
 }
 
-// Whether a view was placed where it would be copied from.
+// Whether a view was placed where it would be copied from, or all parts where they would be copied to.
 bool CpuVisit::lies_there(size_t index) const {
   const std::optional<int64_t>& view = bound_.commands()[index].view;
   const Pointers& pointers = pointers_[index];
-  return view && pointers.inputs[0] + *view == pointers.outputs[0];
+  if (view) return pointers.inputs[0] + *view == pointers.outputs[0];
+  const std::vector<kernels::Part>& parts = bound_.commands()[index].parts;
+  return !parts.empty() && parts.size() == pointers.inputs.size() &&
+         std::ranges::all_of(parts, [&](const kernels::Part& part) {
+           return pointers.inputs[static_cast<size_t>(part.input)] == pointers.outputs[0] + part.offset_bytes;
+         });
 }
 
 // A kernel that refused has a check that says why.

@@ -99,10 +99,12 @@ TEST(Transpose, EveryPermutationOfFourAxes) {
 }
 
 TEST(Concat, AlongEveryAxisAndLayout) {
+  enum class Lying { plain, nhwc, in_the_whole };
   for (int64_t axis = 0; axis < 4; ++axis)
-    for (const bool nhwc : {false, true})
+    for (const Lying lying : {Lying::plain, Lying::nhwc, Lying::in_the_whole})
       for (const bool nhwc_out : {false, true}) {
         const Index shape = {2, 3, 4, 5};
+        const int64_t pitch = (axis == 1 ? 7 : 3) + 2;
         std::vector<Tensor> inputs;
         Index out = shape;
         out[static_cast<size_t>(axis)] = 0;
@@ -110,8 +112,10 @@ TEST(Concat, AlongEveryAxisAndLayout) {
           Index part = shape;
           part[static_cast<size_t>(axis)] = size;
           out[static_cast<size_t>(axis)] += size;
-          inputs.push_back(nhwc ? random_nhwc(part, static_cast<unsigned>(size), 1)
-                                : random_plain(part, static_cast<unsigned>(size)));
+          const auto seed = static_cast<unsigned>(size);
+          inputs.push_back(lying == Lying::plain  ? random_plain(part, seed)
+                           : lying == Lying::nhwc ? random_nhwc(part, seed, 1)
+                                                  : random_nhwc(part, seed, pitch - part[1]));
         }
         const auto expected = generate(out, [&](Index index) {
           for (const Tensor& input : inputs) {
@@ -123,7 +127,7 @@ TEST(Concat, AlongEveryAxisAndLayout) {
           return std::nan("");
         });
         check_kernel("concat", inputs,
-                     {nhwc_out ? TensorView::nhwc(DType::f32, out, out[1] + 2) : TensorView::plain(DType::f32, out)},
+                     {nhwc_out ? TensorView::nhwc(DType::f32, out, pitch) : TensorView::plain(DType::f32, out)},
                      {{"axis", axis}}, {expected}, 0, "concat");
       }
 }
@@ -195,6 +199,22 @@ TEST(Gather, AlongAnyAxisWithAnyIndexShape) {
       check_kernel("gather", {x, indices}, {TensorView::plain(DType::f32, out)}, {{"axis", axis}}, {expected}, 0,
                    "gather");
     }
+}
+
+TEST(Gather, ChannelsInAnyLayouts) {
+  const Index shape = {2, 5, 3, 7}, out = {2, 4, 3, 7};
+  const Tensor indices = plain({4}, {1, 0, -1, 1}, DType::i64);
+  for (const DType dtype : {DType::f32, DType::i8, DType::i64})
+    for_views(dtype, shape, [&](const TensorView& x) {
+      for_views(dtype, out, [&](const TensorView& y) {
+        const Tensor input{x, counted(x.elems())};
+        const auto expected = generate(out, [&](Index index) {
+          index[1] = Index{1, 0, 4, 1}[static_cast<size_t>(index[1])];
+          return input.values[static_cast<size_t>(flat(index, shape))];
+        });
+        check_kernel("gather_channels", {input, indices}, {y}, {{"axis", int64_t{1}}}, {expected}, 0, "gather");
+      });
+    });
 }
 
 TEST(Expand, RepeatsAxesOfOne) {

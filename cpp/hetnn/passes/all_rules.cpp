@@ -5,6 +5,7 @@
 #include "hetnn/passes/canonicalize.h"
 #include "hetnn/passes/combine.h"
 #include "hetnn/passes/legal/rules.h"
+#include "hetnn/passes/moving.h"
 
 namespace hetnn::passes {
 
@@ -15,6 +16,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     out.push_back({"canonicalize", &canonical::real_sums()});
     for (const RuleSet* set : legal::rule_sets()) out.push_back({"legalize", set});
     out.push_back({"legalize", &legal::merging()});
+    out.push_back({"fuse", &moving()});
     for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});
     out.push_back({"fuse", &combining_narrow()});
     out.push_back({"fuse", &gating()});

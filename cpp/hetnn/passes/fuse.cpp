@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/passes/combine.h"
+#include "hetnn/passes/moving.h"
 #include "hetnn/target/target.h"
 
 namespace hetnn::passes {
@@ -75,7 +76,10 @@ std::vector<std::vector<const ir::Node*>> chains_of(const ir::Graph& graph) {
 std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options) {
   HETNN_ASSERT(!options.enabled || options.can_follow, "fusion needs to know what can follow what");
   std::map<const ir::Node*, CombinedLayer> layers;
-  if (options.enabled && options.combines) layers = combine(graph, options);
+  if (options.enabled && options.combines) {
+    move_less(graph);
+    layers = combine(graph, options);
+  }
   std::vector<std::vector<const ir::Node*>> launches;
   // Greater means: join rather. Deeper first, then earlier in the graph.
   std::map<const ir::Node*, std::pair<int, int>> rank;

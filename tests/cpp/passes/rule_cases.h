@@ -48,5 +48,6 @@ const Cases& quantized_cases();
 const Cases& conversion_cases();
 const Cases& block_cases();
 const Cases& combining_cases();
+const Cases& moving_cases();
 
 }  // namespace hetnn::passes

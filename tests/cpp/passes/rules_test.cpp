@@ -19,7 +19,7 @@ std::vector<const Cases*> all_cases() {
   return {&identity_cases(),  &weight_cases(),     &movement_cases(),    &activation_cases(), &prelu_cases(),
           &piecewise_cases(), &arithmetic_cases(), &convolution_cases(), &stride_cases(),     &pooling_cases(),
           &merging_cases(),   &quantized_cases(),  &conversion_cases(),  &combining_cases(),  &gelu_cases(),
-          &piece_cases(),     &shape_cases(),      &block_cases()};
+          &piece_cases(),     &shape_cases(),      &block_cases(),       &moving_cases()};
 }
 
 const Rule& rule_named(std::string_view name) {

@@ -272,8 +272,8 @@ OpDef define_loop() {
           "loop(i64[] {0}, _, f32[2]) {body = \"add 2 2 {} | give 1 3\", carried = 1, count = 0, sizes = []}",
           "loop(i64[] {0}, _, f32[n], f32[m]) {body = \"concat 2 3 {axis=0} | give 1 4\", carried = 0, count = rounds, "
           "sizes = [a], stacks = \"f32:1\"}",
-          "loop(i64[] {3}, _, f32[2]) {body = \"take 2 u | concat 2 2 {axis=0} | give 1 3 3\", carried = 1, count = "
-          "rounds, sizes = [a,b], appended = [0]}"}};
+          "loop(i64[] {3}, _, f32[2]) {body = \"take 2 u | concat 2 2 {axis=0} | give 1 3 3\", carried = 1, count = c, "
+          "sizes = [a,b], appended = [0]}"}};
 }
 
 }  // namespace hetnn::ops

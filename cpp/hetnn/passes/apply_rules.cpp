@@ -26,7 +26,8 @@ bool is_dead(const ir::Graph& graph, const ir::Node& node) {
 }
 
 // Erases the candidates that nobody reads, then what only they read, and so on upwards. Returns what is gone.
-std::set<const ir::Node*> erase_dead_from(ir::Graph& graph, ir::Rewriter& rewriter, std::vector<ir::Node*> candidates) {
+std::set<const ir::Node*> erase_dead_from(ir::Graph& graph, ir::Rewriter& rewriter, std::vector<ir::Node*> candidates,
+                                          ir::Graph::Nodes::iterator* next) {
   std::set<const ir::Node*> erased;
   while (!candidates.empty()) {
     ir::Node* node = candidates.back();
@@ -36,6 +37,7 @@ std::set<const ir::Node*> erase_dead_from(ir::Graph& graph, ir::Rewriter& rewrit
       if (input && input->producer()) candidates.push_back(input->producer());
     }
     erased.insert(node);
+    if (next && *next != graph.nodes().end() && **next == node) ++*next;
     rewriter.erase(node);
   }
   return erased;
@@ -84,7 +86,8 @@ std::vector<std::string> aliases_of(const Match& match, const std::string& name)
 }  // namespace
 
 std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, const Rule& rule,
-                                           const ApplyOptions& options, double* steps_apart) {
+                                           const ApplyOptions& options, double* steps_apart,
+                                           ir::Graph::Nodes::iterator* next) {
   ir::Rewriter rewriter(graph);
   std::vector<ir::Node*> created;
   std::vector<std::pair<ir::Value*, ir::Value*>> replaced;
@@ -126,7 +129,7 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
   }
   ir::Value* result = replaced.back().second;
   const bool made = std::find(created.begin(), created.end(), result->producer()) != created.end();
-  const std::set<const ir::Node*> erased = erase_dead_from(graph, rewriter, std::move(candidates));
+  const std::set<const ir::Node*> erased = erase_dead_from(graph, rewriter, std::move(candidates), next);
   if (made && !kept.empty() && !graph.find_value(kept)) rewriter.rename(result, kept);
   if (made)
     std::erase_if(aliases, [&](const std::string& alias) {
@@ -156,13 +159,13 @@ std::vector<Firing> apply_rules(ir::Graph& graph, const std::vector<const RuleSe
     const ir::Graph::Nodes nodes = graph.nodes();
     for (auto at = nodes.begin(); at != nodes.end();) {
       ir::Node* root = *at;
-      const auto next = std::next(at);
+      auto next = std::next(at);
       at = next;
       const auto rules = by_root.find(root->op().name);
       if (rules == by_root.end()) continue;
       for (const Rule* rule : rules->second) {
         Firing firing{std::string(rule->name), root->name(), std::string(root->op().name), root->loc()};
-        const auto created = fire(graph, root, *rule, options, &firing.steps_apart);
+        const auto created = fire(graph, root, *rule, options, &firing.steps_apart, &next);
         if (!created) continue;
         firings.push_back(std::move(firing));
         HETNN_ASSERT(firings.size() <= bound, "rules do not settle: ", rule->name, " at '", firings.back().node, "'");

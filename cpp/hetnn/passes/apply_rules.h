@@ -38,9 +38,11 @@ std::vector<Firing> apply_rules(ir::Graph& graph, const std::vector<const RuleSe
                                 const ApplyOptions& options = {});
 
 /// One rule at one node. Returns the nodes created (oldest first) when it fired, nullopt when it did not match. What
-/// the rule made dead is erased. `steps_apart`, if given, becomes that of the rule where it fired.
+/// the rule made dead is erased. `steps_apart`, if given, becomes that of the rule where it fired; `next`, where it is
+/// a node that is erased, the one behind it.
 std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, const Rule& rule,
-                                           const ApplyOptions& options = {}, double* steps_apart = nullptr);
+                                           const ApplyOptions& options = {}, double* steps_apart = nullptr,
+                                           ir::Graph::Nodes::iterator* next = nullptr);
 
 /// How often each rule has fired in this process, by name. Thread-safe.
 std::map<std::string, size_t> firing_counts();

@@ -180,6 +180,14 @@ std::vector<Firing> apply_rules(ir::Graph& graph, const std::vector<const RuleSe
   return firings;
 }
 
+bool stand_with(const ir::Node& root, const std::vector<ir::Node*>& created) {
+  for (ir::Node* node : created) {
+    node->device = root.device;
+    node->subgraph = root.subgraph;
+  }
+  return true;
+}
+
 std::map<std::string, size_t> firing_counts() {
   const std::lock_guard lock(counts_mutex());
   return counts();

@@ -44,6 +44,9 @@ std::optional<std::vector<ir::Node*>> fire(ir::Graph& graph, ir::Node* root, con
                                            const ApplyOptions& options = {}, double* steps_apart = nullptr,
                                            ir::Graph::Nodes::iterator* next = nullptr);
 
+/// For ApplyOptions::accept: what was made stands on the device and in the subgraph of the root.
+bool stand_with(const ir::Node& root, const std::vector<ir::Node*>& created);
+
 /// How often each rule has fired in this process, by name. Thread-safe.
 std::map<std::string, size_t> firing_counts();
 

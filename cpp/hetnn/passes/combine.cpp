@@ -328,9 +328,7 @@ size_t combine_narrow(ir::Graph& graph) {
   size_t made = 0;
   const ApplyOptions placed = {.allow = nullptr,
                                .accept = [](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
-                                 created.back()->device = match.root()->device;
-                                 created.back()->subgraph = match.root()->subgraph;
-                                 return true;
+                                 return stand_with(*match.root(), created);
                                }};
   for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {
     const auto at = std::prev(behind);
@@ -354,17 +352,10 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
       made.bytes_before += bytes_of({node}, hints);
     }
   };
-  const auto place = [](const ir::Node& root, const std::vector<ir::Node*>& created) {
-    for (ir::Node* node : created) {
-      node->device = root.device;
-      node->subgraph = root.subgraph;
-    }
-    return true;
-  };
   const ApplyOptions attend = {.allow = nullptr,
                                .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
                                  take(written_attention(graph, *match.root()));
-                                 return place(*match.root(), created);
+                                 return stand_with(*match.root(), created);
                                }};
   const ApplyOptions judge = {.allow = nullptr,
                               .accept = [&](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
@@ -375,7 +366,7 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
                                 if (behind == Behind::parts || (behind == Behind::none && nodes.size() < 2))
                                   return false;
                                 take(nodes);
-                                return place(*match.root(), created);
+                                return stand_with(*match.root(), created);
                               }};
   // From the back: what a layer takes in stands before it, and is gone when its turn would come.
   for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {

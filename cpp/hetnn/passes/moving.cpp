@@ -18,18 +18,11 @@ bool is_channel_axis(const ir::Node& node) {
   return axis == Dim(1) || axis == Dim(1 - static_cast<int64_t>(node.output()->rank()));
 }
 
-std::vector<int64_t> order_of_axes(const ir::Node& permute) {
-  std::vector<int64_t> out;
-  for (const Dim& axis : permute.integers("perm"))
-    out.push_back(axis.value() < 0 ? axis.value() + permute.output()->rank() : axis.value());
-  return out;
-}
-
 // Which channel of x each channel of reshape(permute(reshape(x))) is, where nothing else changes places.
 std::optional<std::vector<int64_t>> order_of_channels(const Match& m) {
   const Shape& x = m.value("x")->shape();
   const Shape& split = m.node("split")->output()->shape();
-  const std::vector<int64_t> perm = order_of_axes(*m.node("turn"));
+  const std::vector<size_t> perm = order_of_axes(*m.node("turn"));
   if (x.size() < 3 || m.root()->output()->shape() != x || !x[1].is_static() || split.empty()) return std::nullopt;
   const bool with_images = perm[0] == 0 && split[0] == x[0];
   if (!with_images && x[0] != Dim(1)) return std::nullopt;
@@ -42,12 +35,12 @@ std::optional<std::vector<int64_t>> order_of_channels(const Match& m) {
   }
   if (channels != x[1].value()) return std::nullopt;
   for (size_t k = end; k < perm.size(); ++k)
-    if (perm[k] != static_cast<int64_t>(k)) return std::nullopt;
+    if (perm[k] != k) return std::nullopt;
   std::vector<int64_t> strides(split.size(), 1);
   for (size_t k = end - 1; k-- > begin;) strides[k] = strides[k + 1] * split[k + 1].value();
   std::vector<int64_t> order = {0};
   for (size_t k = begin; k < end; ++k) {
-    const auto from = static_cast<size_t>(perm[k]);
+    const size_t from = perm[k];
     std::vector<int64_t> finer;
     for (const int64_t at : order)
       for (int64_t step = 0; step < split[from].value(); ++step) finer.push_back(at + step * strides[from]);
@@ -147,25 +140,25 @@ Rule concat_of_joined() {
 }
 
 // 0, r - 1, 1, ..., r - 2: from channels last to channels first; rank 3 would be its own inverse.
-std::vector<Dim> channels_first(int64_t rank) {
-  std::vector<Dim> out = {0, rank - 1};
-  for (int64_t axis = 1; axis + 1 < rank; ++axis) out.emplace_back(axis);
+std::vector<size_t> channels_first(size_t rank) {
+  std::vector<size_t> out = {0, rank - 1};
+  for (size_t axis = 1; axis + 1 < rank; ++axis) out.push_back(axis);
   return out;
 }
-std::vector<Dim> channels_last(int64_t rank) {
-  std::vector<Dim> out = {0};
-  for (int64_t axis = 2; axis < rank; ++axis) out.emplace_back(axis);
-  out.emplace_back(1);
+std::vector<size_t> channels_last(size_t rank) {
+  std::vector<size_t> out = {0};
+  for (size_t axis = 2; axis < rank; ++axis) out.push_back(axis);
+  out.push_back(1);
   return out;
 }
 
-bool turns(const ir::Node& node, const std::vector<Dim>& perm) {
-  return node.op().name == "permute" && node.integers("perm") == perm;
+bool turns(const ir::Node& node, const std::vector<size_t>& order) {
+  return node.op().name == "permute" && order_of_axes(node) == order;
 }
 
 bool makes_channels_first(const Match& m) {
   const ir::Node& turn = *m.node("turn");
-  const int64_t rank = turn.output()->rank();
+  const size_t rank = turn.output()->shape().size();
   return rank >= 4 && turns(turn, channels_first(rank)) && m.value("z")->type() == turn.output()->type();
 }
 
@@ -173,7 +166,7 @@ bool makes_channels_first(const Match& m) {
 bool is_read_channels_last(const Match& m) {
   const ir::Value& sum = *m.root()->output();
   return std::ranges::any_of(sum.uses(), [&](const ir::Use& use) {
-    return (use.node->op().name == "conv2d" && use.index == 0) || turns(*use.node, channels_last(sum.rank()));
+    return (use.node->op().name == "conv2d" && use.index == 0) || turns(*use.node, channels_last(sum.shape().size()));
   });
 }
 
@@ -186,11 +179,11 @@ Rule sum_of_turned() {
                  {"a convolution or a movement reads the sum with its channels last", is_read_channels_last}},
       .exactness = kBits,
       .rewrite = [](const Match& m, Build& build) {
-        const int64_t rank = m.root()->output()->rank();
+        const size_t rank = m.root()->output()->shape().size();
         ir::Value* z = m.value("z");
         const bool turned = z->producer() && turns(*z->producer(), channels_first(rank));
-        z = turned ? z->producer()->input(0) : build.op("permute", {z}, {{"perm", channels_last(rank)}});
-        return build.op("permute", {build.add(m.value("y"), z)}, {{"perm", channels_first(rank)}});
+        z = turned ? z->producer()->input(0) : build.op("permute", {z}, {{"perm", as_dims(channels_last(rank))}});
+        return build.op("permute", {build.add(m.value("y"), z)}, {{"perm", as_dims(channels_first(rank))}});
       }};
 }
 
@@ -272,11 +265,7 @@ const RuleSet& moving() {
 void move_less(ir::Graph& graph) {
   apply_rules(graph, {&moving()},
               {.allow = nullptr, .accept = [](const Rule&, const Match& match, const std::vector<ir::Node*>& created) {
-                 for (ir::Node* node : created) {
-                   node->device = match.root()->device;
-                   node->subgraph = match.root()->subgraph;
-                 }
-                 return true;
+                 return stand_with(*match.root(), created);
                }});
 }
 

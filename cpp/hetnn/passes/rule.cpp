@@ -77,4 +77,17 @@ std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& gr
   return found;
 }
 
+std::vector<size_t> order_of_axes(const ir::Node& permute) {
+  std::vector<size_t> out;
+  for (const Dim& axis : permute.integers("perm"))
+    out.push_back(static_cast<size_t>(axis.value() < 0 ? axis.value() + permute.input(0)->rank() : axis.value()));
+  return out;
+}
+
+std::vector<Dim> as_dims(const std::vector<size_t>& order) {
+  std::vector<Dim> out;
+  for (const size_t axis : order) out.emplace_back(static_cast<int64_t>(axis));
+  return out;
+}
+
 }  // namespace hetnn::passes

@@ -79,6 +79,10 @@ struct Rule {
   double (*steps_apart)(const Match&) = nullptr;
 };
 
+/// The axes of its input in the order of a permutation's result, counted from the front; and as an attribute.
+std::vector<size_t> order_of_axes(const ir::Node& permute);
+std::vector<Dim> as_dims(const std::vector<size_t>& order);
+
 /// Named rules in the order in which they are tried.
 struct RuleSet {
   std::string_view name;

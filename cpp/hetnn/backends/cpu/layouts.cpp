@@ -10,16 +10,6 @@ namespace {
 
 constexpr int64_t kVectorElems = 16;  // of f32 in the widest instruction set; files are the same for all
 
-// Whether the launch gives plain memory with its channels last another shape: channels first, as that lies.
-bool turns_channels(const Launch& launch) {
-  const std::vector<Dim>& perm = launch.anchor->call().integers("perm");
-  const auto rank = static_cast<int64_t>(perm.size());
-  for (int64_t k = 0; k < rank; ++k) {
-    if (perm[static_cast<size_t>(k)] != Dim(k == 0 ? 0 : k == 1 ? rank - 1 : k - 1)) return false;
-  }
-  return true;
-}
-
 std::set<const ir::Value*> read_channels_last(const std::vector<Launch>& launches) {
   std::set<const ir::Value*> out;
   for (const Launch& launch : launches) {
@@ -27,6 +17,20 @@ std::set<const ir::Value*> read_channels_last(const std::vector<Launch>& launche
       out.insert(launch.inputs.begin(), launch.inputs.end());
   }
   return out;
+}
+
+// The kernel of a launch whose values lie so; null where it reads or writes copies in another layout.
+std::unique_ptr<kernels::Kernel> kernel_of(const Launch& launch, const ConcreteLaunch& concrete) {
+  if (kernels::refusal_of(*launch.variant, concrete.call())) return nullptr;
+  return kernels::make_kernel(*launch.variant, concrete.call());
+}
+
+// Whether plain memory, given another shape by the launch, lies channels last without gaps.
+bool turns_channels(const Launch& launch, const Bindings& hints) {
+  const ir::Value* output = launch.outputs[0];
+  const Layouts trial = {{output, {Layout::nhwc, output->shape()[1]}}};
+  const std::unique_ptr<kernels::Kernel> kernel = kernel_of(launch, ConcreteLaunch(launch, trial, hints));
+  return kernel && kernel->view();
 }
 
 // Which values only move from others, as kernels say. The pixels of a part are as far apart as those of the whole.
@@ -62,11 +66,6 @@ class Placement {
   }
 
  private:
-  // None where it reads or writes copies in another layout.
-  static std::unique_ptr<kernels::Kernel> kernel_of(const Launch& launch, const ConcreteLaunch& concrete) {
-    if (kernels::refusal_of(*launch.variant, concrete.call())) return nullptr;
-    return kernels::make_kernel(*launch.variant, concrete.call());
-  }
   Layouts of(const Launch& launch) const {
     Layouts out;
     for (const auto* values : {&launch.inputs, &launch.outputs})
@@ -136,7 +135,7 @@ Layouts choose_layouts(const std::vector<Launch>& launches, const Layouts& fixed
       const bool channels = ops::is_feature_map(output->type()) &&
                             (wish == LayoutWish::channels_last || (follows && reads_channels_last));
       const bool turned = wish == LayoutWish::turned && !reads_channels_last && wanted.contains(output) &&
-                          ops::is_feature_map(output->type()) && turns_channels(launch);
+                          ops::is_feature_map(output->type()) && turns_channels(launch, hints);
       out.emplace(output, channels ? channels_last(*output)
                           : turned ? ValueLayout{Layout::nhwc, output->shape()[1]}
                                    : ValueLayout{});

@@ -36,28 +36,13 @@ bool has_one_scale(const Match& m) {
 }
 constexpr Guard kOneScale = {"quantized values have one scale", has_one_scale};
 
-// The axes of x in the order of the result, counted from the front.
-std::vector<size_t> order_of(const ir::Node& permute) {
-  const auto rank = static_cast<int64_t>(permute.input(0)->rank());
-  std::vector<size_t> out;
-  for (const Dim& axis : permute.integers("perm")) {
-    out.push_back(static_cast<size_t>(axis.value() < 0 ? axis.value() + rank : axis.value()));
-  }
-  return out;
-}
-std::vector<Dim> as_dims(const std::vector<size_t>& order) {
-  std::vector<Dim> out(order.size());
-  std::transform(order.begin(), order.end(), out.begin(), [](size_t axis) { return static_cast<int64_t>(axis); });
-  return out;
-}
-
 bool keeps_order(const Match& m) {
-  const std::vector<size_t> order = order_of(*m.root());
+  const std::vector<size_t> order = order_of_axes(*m.root());
   return std::is_sorted(order.begin(), order.end());
 }
 // Axes of size 1 may go anywhere without moving an element.
 bool moves_only_ones(const Match& m) {
-  std::vector<size_t> order = order_of(*m.root());
+  std::vector<size_t> order = order_of_axes(*m.root());
   std::erase_if(order, [&](size_t axis) { return m.value("x")->shape()[axis] == Dim(1); });
   return std::is_sorted(order.begin(), order.end());
 }
@@ -81,7 +66,7 @@ Rule permute_of_permute() {
           .exactness = kBits,
           .rewrite =
               [](const Match& m, Build& build) {
-                const std::vector<size_t> inner = order_of(*m.node("inner")), outer = order_of(*m.root());
+                const std::vector<size_t> inner = order_of_axes(*m.node("inner")), outer = order_of_axes(*m.root());
                 std::vector<size_t> order(outer.size());
                 std::transform(outer.begin(), outer.end(), order.begin(), [&](size_t axis) { return inner[axis]; });
                 return build.op("permute", {m.value("x")}, {{"perm", as_dims(order)}});
@@ -105,7 +90,7 @@ std::vector<std::vector<size_t>> runs_of(const Match& m) {
   const Shape& x = m.value("x")->shape();
   std::vector<std::vector<size_t>> runs;
   std::optional<size_t> next;  // the axis that would go on with the last run
-  for (const size_t axis : order_of(*m.root())) {
+  for (const size_t axis : order_of_axes(*m.root())) {
     if (x[axis] == Dim(1)) continue;
     if (next != axis) runs.emplace_back();
     runs.back().push_back(axis);

@@ -15,7 +15,7 @@ CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
-ALSO := setup build cpp-test python-test test-long lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
+ALSO := setup build cpp-test python-test test-long test-cuda lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
         fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures prove-rules docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
@@ -81,6 +81,11 @@ tiny: $(STAMPS)/install
 # What takes minutes a test: large models on simulators, every network of the CPU's bench on OpenVINO.
 test-long: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) -m pytest -q -n $(JOBS) -m long
+
+# On a machine with an NVIDIA GPU: what `onnxruntime-gpu` takes of every operator and of the bench's networks.
+test-cuda: $(STAMPS)/install
+	$(PY) -m pip install -q --no-deps onnxruntime-gpu
+	OMP_NUM_THREADS=1 $(PY) -m pytest -q -rP -m cuda tests/python/backends
 
 # How many files it takes to add an operator, a device, a pass, a rule; on a copy of the tree under build/stories.
 stories: $(STAMPS)/requirements

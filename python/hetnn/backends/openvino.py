@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import io
 import json
-import statistics
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hetnn.backends import measuring
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.errors import Unavailable
 from hetnn.machine import default_threads
@@ -20,11 +19,11 @@ from hetnn.machine import default_threads
 if TYPE_CHECKING:
     from hetnn import _core
 
-_Said = TypeVar("_Said")
 # OpenVINO computes in narrower types than the model's where the processor has them, unless it is told not to.
 _CONFIG = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-_MEASURED_RUNS = 20
-_LEAST = "graph @least {stage = imported} (%x: f32[1]) -> (%y) {\n  %y = relu(%x) : f32[1]\n}"
+# What OpenVINO has said of graphs without their constants' values, which are of no account to it.
+_reasons: measuring.Known[list[Reason]] = measuring.Known()
+_times: measuring.Known[Mapping[str, float] | None] = measuring.Known()
 
 
 class OpenVino(Backend):
@@ -58,21 +57,11 @@ class OpenVino(Backend):
         """What the spec says, else what a subgraph takes that computes next to nothing."""
         if "launch_us" in self.spec:
             return float(self.spec["launch_us"])
-        from hetnn import _core
-
-        run = self.open(self.compile(_core.Graph.parse(_LEAST)), [], [Port("y", "f32", (1,))])
-        arrays = [np.zeros(1, np.float32)]
-        run(arrays)
-        times = []
-        for _ in range(_MEASURED_RUNS):
-            began = time.perf_counter()
-            run(arrays)
-            times.append((time.perf_counter() - began) * 1e6)
-        return statistics.median(times)
+        return measuring.visit_us(self)
 
     def supports(self, node: _core.Graph) -> Iterable[Reason | str]:
         """What ONNX has no form for, and what OpenVINO itself says that the device does not run."""
-        return _once(_reasons, self._key(node), lambda: self._refusals(node))
+        return _reasons.once(self._key(node), lambda: self._refusals(node))
 
     def _key(self, graph: _core.Graph) -> tuple[str, str, str]:
         return self._device, json.dumps(self._config, sort_keys=True), graph.print(constants=False, locations=False)
@@ -97,7 +86,7 @@ class OpenVino(Backend):
 
     def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
         """What OpenVINO's own counters say of a graph that is run on zeros; None where sizes are open."""
-        return _once(_times, self._key(graph), lambda: self._measured_us(graph))
+        return _times.once(self._key(graph), lambda: self._measured_us(graph))
 
     def _measured_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
         shapes = [shape for _, _, shape in graph.inputs]
@@ -105,7 +94,7 @@ class OpenVino(Backend):
             return None
         compiled = self._core.compile_model(self._read(graph), self._device, {**self._config, "PERF_COUNT": True})
         request = compiled.create_infer_request()
-        for _ in range(_MEASURED_RUNS):
+        for _ in range(measuring.RUNS):
             request.infer()
         times: dict[str, float] = {}
         for row in request.get_profiling_info():
@@ -155,21 +144,6 @@ class OpenVino(Backend):
         from hetnn.exporters.onnx import export
 
         return self._core.read_model(export(graph).SerializeToString(), b"")
-
-
-# What OpenVINO has said in this process of graphs without their constants' values, which are of no account to it: a
-# model is planned and compiled several times. Each is emptied where it is full.
-_reasons: dict[tuple[str, str, str], list[Reason]] = {}
-_times: dict[tuple[str, str, str], Mapping[str, float] | None] = {}
-_MOST_KNOWN = 10_000
-
-
-def _once(known: dict[tuple[str, str, str], _Said], key: tuple[str, str, str], ask: Callable[[], _Said]) -> _Said:
-    if key not in known:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[key] = ask()
-    return known[key]
 
 
 # What every model has at its edges, whatever the device.

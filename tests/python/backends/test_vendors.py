@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import hetnn
+from hetnn import _core
+from hetnn.backends.onnxruntime import OnnxRuntime
+from hetnn.element_types import numpy_type
 from hetnn.errors import Unavailable
 from models import nets
 from mtcnn import networks
@@ -137,3 +141,52 @@ def _entry(options: Any, key: str) -> str:
         return str(options.get_session_config_entry(key))
     except RuntimeError:
         return ""  # it was not given
+
+
+def test_onnx_runtime_says_what_nodes_take() -> None:
+    """The product of large matrices takes most of it, whatever ONNX Runtime makes of the nodes around."""
+    backend = OnnxRuntime("mine", {})
+    graph = _core.Graph.parse(
+        "graph @g {stage = imported} (%x: f32[256,512], %w: f32[512,512]) -> (%y) {\n"
+        "  %a = relu(%x) : f32[256,512]\n  %b = matmul(%a, %w) : f32[256,512]\n  %y = tanh(%b) : f32[256,512]\n}"
+    )
+    times = backend.times_us(graph)
+    assert times is not None
+    assert times.keys() == {node["name"] for node in graph.nodes()}
+    product = next(node["name"] for node in graph.nodes() if node["op"] == "matmul")
+    assert times[product] == max(times.values()) > 0
+    assert 0 < backend.launch_us < 10_000
+    builder = _core.GraphBuilder("open")
+    builder.add_symbol("n", 1, 64, 8)
+    builder.output(builder.create("relu", [builder.add_input("x", "f32", ["n"])])[0])
+    assert backend.times_us(builder.finish()) is None
+
+
+def test_products_on_cuda_are_of_the_models_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    asked: list[Any] = []
+
+    class Session:
+        def __init__(self, model: bytes, options: Any, providers: list[Any]) -> None:
+            asked.append(providers)
+
+        def get_providers(self) -> list[str]:
+            return ["CUDAExecutionProvider"]
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    OnnxRuntime("gpu", {"variant": "cuda"}).open(b"", [], [])
+    OnnxRuntime("gpu", {"variant": "cuda", "options": {"use_tf32": 1, "device_id": 1}}).open(b"", [], [])
+    assert [options for ((_, options),) in asked] == [{"use_tf32": "0"}, {"use_tf32": "1", "device_id": "1"}]
+
+
+@pytest.mark.parametrize("name", ["bf16", "f8e4m3fn"])
+def test_types_that_numpy_lacks_cross_the_edges(name: str) -> None:
+    node = f"%y = reshape(%x) {{shape = [15]}} : {name}[15]"
+    graph = f"graph @g {{stage = imported}} (%x: {name}[3,5]) -> (%y) {{\n  {node}\n}}"
+    exe = hetnn.compile(graph, "cpu+onnxruntime-cpu", strategy="take-all")
+    assert [row["device"] for row in exe.report("dict")["subgraphs"]] == ["onnxruntime-cpu"], exe.report()
+    x = np.arange(15).astype(numpy_type(name)).reshape(3, 5)
+    (y,) = exe.run([x])
+    assert (y.dtype, y.tolist()) == (x.dtype, x.reshape(15).tolist())

@@ -14,11 +14,43 @@ from hetnn.element_types import NUMPY
 from hetnn.exporters.onnx import export
 from hetnn.importers import import_model
 from hetnn.importers.onnx.model import NUMBERS
+from samples import graph_of, random_array
 
 Array = np.ndarray[Any, Any]
+OPERATORS = {op["name"]: op for op in _core.operators()}
+SIZES = {"n": 3, "m": 2, "h": 9, "w": 7}
 # Of the largest magnitude: how far results of a type may be apart whatever the operator promises.
 _IN_NUMPY = {NUMBERS[name] for name in NUMPY}
 ROUNDED = {"float64": 1e-12, "float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}
+
+
+def made(name: str, sample: str, is_open: bool, like: dict[str, str] | None = None) -> tuple[Any, list[Any]] | None:
+    """The sample's graph and inputs; None for what no random numbers are for."""
+    numbers = np.random.default_rng(len(sample))
+    feeds: list[Any] = []
+
+    def size(text: str) -> int | str:
+        if text.isdigit():
+            return int(text)
+        return text if is_open else SIZES.get(text, text)
+
+    def give(builder: Any, number: int, dtype: str, shape: list[Any]) -> Any:
+        known = [int(_evaluated(part)) for part in shape]
+        feeds.append(random_array(numbers, dtype, known))
+        return builder.add_input(f"x{number}", dtype, shape)
+
+    found = graph_of(OPERATORS[name], sample, size, like, give)
+    if found is None:
+        return None
+    builder, values = found
+    for k, value in enumerate(values):
+        builder.output(value, f"out{k}")
+    return builder.finish(), feeds
+
+
+def _evaluated(size: Any) -> int:
+    whole = _core.Dim.parse(str(size))
+    return whole if isinstance(whole, int) else int(str(whole.substitute(SIZES)))
 
 
 def checked(graph: _core.Graph) -> onnx.ModelProto:

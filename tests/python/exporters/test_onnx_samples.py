@@ -3,50 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
 
 import hetnn
-from exporters.exported import again, assert_equal, by_runtime, checked
+from exporters.exported import OPERATORS, again, assert_equal, by_runtime, checked, made
 from hetnn import _core
 from hetnn.exporters.onnx import refusal
-from samples import graph_of, random_array
 
-OPERATORS = {op["name"]: op for op in _core.operators()}
-SIZES = {"n": 3, "m": 2, "h": 9, "w": 7}
 # What onnx has and ONNX Runtime's CPU provider has no kernel for, in the newest form.
 WITHOUT_A_KERNEL = {"image_decode(u8", "unique(i32", "fold(i64"}
-
-
-def made(name: str, sample: str, is_open: bool, like: dict[str, str] | None = None) -> tuple[Any, list[Any]] | None:
-    """The sample's graph and inputs; None for what no random numbers are for."""
-    numbers = np.random.default_rng(len(sample))
-    feeds: list[Any] = []
-
-    def size(text: str) -> int | str:
-        if text.isdigit():
-            return int(text)
-        return text if is_open else SIZES.get(text, text)
-
-    def give(builder: Any, number: int, dtype: str, shape: list[Any]) -> Any:
-        known = [int(_evaluated(part)) for part in shape]
-        feeds.append(random_array(numbers, dtype, known))
-        return builder.add_input(f"x{number}", dtype, shape)
-
-    found = graph_of(OPERATORS[name], sample, size, like, give)
-    if found is None:
-        return None
-    builder, values = found
-    for k, value in enumerate(values):
-        builder.output(value, f"out{k}")
-    return builder.finish(), feeds
-
-
-def _evaluated(size: Any) -> int:
-    whole = _core.Dim.parse(str(size))
-    return whole if isinstance(whole, int) else int(str(whole.substitute(SIZES)))
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS.keys() - {"constant"}))

@@ -6,6 +6,7 @@
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/conv/implicit.h"
+#include "hetnn/kernels/conv/planes.h"
 #include "hetnn/kernels/conv/sliding.h"
 #include "hetnn/kernels/conv/winograd.h"
 #include "hetnn/kernels/gemm/integer_product.h"
@@ -59,6 +60,7 @@ Refusal serves_conv2d(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
+  if (!is_winograd(call) && !g.depthwise() && planes_pay(call, g)) return make_planes_conv(call, g);
   // The first layer reads a plain image by itself, when nothing else needs a copy.
   if (!is_winograd(call) && !g.depthwise() && has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
     return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);

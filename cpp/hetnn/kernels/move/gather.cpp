@@ -6,6 +6,7 @@
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/move/indices.h"
 #include "hetnn/kernels/move/move.h"
+#include "hetnn/kernels/move/pick.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/row_view.h"
@@ -71,6 +72,7 @@ class GatherChannels final : public Kernel {
     const TensorView &x = call.inputs[0], &y = call.outputs[0];
     const std::array<int64_t, 8> from = strides_of(x), to = strides_of(y);
     from_step_ = from[1], to_step_ = to[1];
+    if (dtype_bytes(dtype_) == 4 && from_step_ == 1 && to_step_ == 1 && x.dims[1] >= kPanel) pick_ = pick_function();
     // Pixels alone: of what has one channel.
     std::vector<int64_t> pixels(y.shape().begin(), y.shape().end());
     pixels[1] = 1;
@@ -78,6 +80,7 @@ class GatherChannels final : public Kernel {
   }
 
   bool serial() const override { return pixels_.elems() * count_ < 8192; }
+  int64_t scratch_bytes(int threads) const override { return pick_ ? threads * plan_bytes() : 0; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     visit_width(dtype_, [&](auto zero) {
@@ -87,6 +90,11 @@ class GatherChannels final : public Kernel {
           if (!indices.within(begin, std::min(count_, begin + kIndexBlock))) return context.refuse();
         const auto* x = reinterpret_cast<const U*>(inputs[0]);
         auto* y = reinterpret_cast<U*>(outputs[0]);
+        if constexpr (sizeof(U) == sizeof(float)) {
+          auto* plan = reinterpret_cast<Picked*>(context.scratch + context.thread * plan_bytes());
+          if (pick_ && plan_picking([&](int64_t k) { return int64_t{indices[k]}; }, count_, indices.size, plan))
+            return pick(context, plan, reinterpret_cast<const float*>(x), reinterpret_cast<float*>(y));
+        }
         pixels_.for_tiles(context.thread, context.threads, kPixels, [&](const Nest::Tile& tile) {
           for (int64_t r = 0; r < tile.rows; ++r)
             for (int64_t c = 0; c < tile.cols; ++c)
@@ -99,6 +107,16 @@ class GatherChannels final : public Kernel {
 
  private:
   static constexpr int64_t kPixels = 32;
+  static constexpr int64_t kPanel = 16;  // of a plan's vectors
+
+  int64_t plan_bytes() const { return (count_ + kPanel - 1) / kPanel * static_cast<int64_t>(sizeof(Picked)); }
+  void pick(const RunContext& context, const Picked* plan, const float* x, float* y) const {
+    pixels_.for_tiles(context.thread, context.threads, kPixels, [&](const Nest::Tile& tile) {
+      for (int64_t r = 0; r < tile.rows; ++r)
+        pick_(plan, count_, tile.cols, x + tile.offsets[1] + r * pixels_.row_stride(1), pixels_.col_stride(1),
+              y + tile.offsets[0] + r * pixels_.row_stride(0), pixels_.col_stride(0));
+    });
+  }
 
   template <typename Indices, typename U>
   void take(const Indices& indices, const U* x, U* y) const {
@@ -109,6 +127,7 @@ class GatherChannels final : public Kernel {
   DType dtype_;
   IndexReading indices_;
   int64_t count_, from_step_ = 1, to_step_ = 1;
+  PickFunction pick_ = nullptr;
   Nest pixels_;
 };
 

@@ -39,9 +39,6 @@ class Softmax final : public Kernel {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
     if (n_ == 0) return;
-    const auto line = [&](const Nest::Tile& tile, size_t operand, int64_t r, int64_t c) {
-      return tile.offsets[operand] + r * lines_.row_stride(operand) + c * lines_.col_stride(operand);
-    };
     if (!short_or_strided()) {
       const int64_t lines = std::clamp<int64_t>(kTileElems / n_, 1, 16);
       lines_.for_tiles(context.thread, context.threads, lines, [&](const Nest::Tile& tile) {
@@ -58,7 +55,16 @@ class Softmax final : public Kernel {
     }
     // Sixteen lines side by side: turned into columns, computed as vectors, turned back.
     float* block = reinterpret_cast<float*>(context.scratch) + context.thread * n_ * kSoftmaxColumns;
-    lines_.for_tiles(context.thread, context.threads, kSoftmaxColumns, [&](const Nest::Tile& tile) {
+    const bool in_rows = lines_.cols() >= kSoftmaxColumns;
+    const int64_t lines =
+        in_rows ? std::clamp<int64_t>(kTileElems / n_, kSoftmaxColumns, 16 * kSoftmaxColumns) : kSoftmaxColumns;
+    lines_.for_tiles(context.thread, context.threads, lines, [&](const Nest::Tile& tile) {
+      if (in_rows) {
+        for (int64_t r = 0; r < tile.rows; ++r)
+          for (int64_t c = 0; c < tile.cols; c += kSoftmaxColumns)
+            even_lines(tile, r, c, std::min(kSoftmaxColumns, tile.cols - c), block, inputs, x, y);
+        return;
+      }
       const int64_t count = tile.rows * tile.cols;
       int64_t from[kSoftmaxColumns], to[kSoftmaxColumns];
       for (int64_t i = 0; i < kSoftmaxColumns; ++i) {
@@ -69,18 +75,58 @@ class Softmax final : public Kernel {
       for (int64_t k = 0; k < n_; ++k)
         for (int64_t i = 0; i < kSoftmaxColumns; ++i) block[k * kSoftmaxColumns + i] = x[from[i] + k * axis_steps_[1]];
       ops_->softmax_columns(block, n_, log_);
-      for (int64_t r = 0; r < tile.rows; ++r) {
-        const TileRows made{block + r * tile.cols, kSoftmaxColumns};
-        steps_.apply(n_, tile.cols, inputs, {made.at, made.ld}, made, [&](size_t k) {
-          return ElementwiseSteps::Place{line(tile, k, r, 0), axis_steps_[k], lines_.col_stride(k)};
-        });
-      }
+      for (int64_t r = 0; r < tile.rows; ++r) apply_steps(tile, r, 0, tile.cols, block + r * tile.cols, inputs);
       for (int64_t k = 0; k < n_; ++k)
         for (int64_t i = 0; i < count; ++i) y[to[i] + k * axis_steps_[0]] = block[k * kSoftmaxColumns + i];
     });
   }
 
  private:
+  int64_t line(const Nest::Tile& tile, size_t operand, int64_t r, int64_t c) const {
+    return tile.offsets[operand] + r * lines_.row_stride(operand) + c * lines_.col_stride(operand);
+  }
+
+  static void copy_line(const float* from, int64_t count, float* to) {
+    count == kSoftmaxColumns ? std::copy_n(from, kSoftmaxColumns, to) : std::copy_n(from, count, to);
+  }
+
+  // Some lines of one row of a tile from column c on, evenly spaced.
+  void even_lines(const Nest::Tile& tile, int64_t r, int64_t c, int64_t count, float* block,
+                  const std::byte* const* inputs, const float* x, float* y) const {
+    const float* from = x + line(tile, 1, r, c);
+    float* to = y + line(tile, 0, r, c);
+    if (lines_.col_stride(1) == 1) {
+      for (int64_t k = 0; k < n_; ++k) copy_line(from + k * axis_steps_[1], count, block + k * kSoftmaxColumns);
+    } else {
+      for (int64_t k = 0; k < n_; ++k)
+        for (int64_t i = 0; i < count; ++i)
+          block[k * kSoftmaxColumns + i] = from[i * lines_.col_stride(1) + k * axis_steps_[1]];
+    }
+    if (count < kSoftmaxColumns) {
+      for (int64_t k = 0; k < n_; ++k)
+        std::fill(block + k * kSoftmaxColumns + count, block + (k + 1) * kSoftmaxColumns, 0.0f);
+    }
+    ops_->softmax_columns(block, n_, log_);
+    apply_steps(tile, r, c, count, block, inputs);
+    if (lines_.col_stride(0) == 1) {
+      for (int64_t k = 0; k < n_; ++k) copy_line(block + k * kSoftmaxColumns, count, to + k * axis_steps_[0]);
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t k = 0; k < n_; ++k)
+          to[i * lines_.col_stride(0) + k * axis_steps_[0]] = block[k * kSoftmaxColumns + i];
+    }
+  }
+
+  // On the columns of such a block.
+  void apply_steps(const Nest::Tile& tile, int64_t r, int64_t c, int64_t count, float* block,
+                   const std::byte* const* inputs) const {
+    if (steps_.empty()) return;
+    const TileRows made{block, kSoftmaxColumns};
+    steps_.apply(n_, count, inputs, {made.at, made.ld}, made, [&](size_t k) {
+      return ElementwiseSteps::Place{line(tile, k, r, c), axis_steps_[k], lines_.col_stride(k)};
+    });
+  }
+
   bool short_or_strided() const { return axis_steps_[1] != 1 || axis_steps_[0] != 1 || n_ < 24; }
 
   bool log_;

@@ -57,11 +57,11 @@ void check_conv(const Case& c, double tolerance = 2e-6) {
   ASSERT_GE(g.width, 1);
   const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
   const std::vector<int64_t> out = {c.n, c.o, g.height, g.width};
-  for (const int layouts : {0, 1, 2}) {
-    const Tensor x = layouts == 2 ? random_plain({c.n, c.c, c.h, c.w}, 1)
+  for (const int layouts : {0, 1, 2, 3}) {
+    const Tensor x = layouts >= 2 ? random_plain({c.n, c.c, c.h, c.w}, 1)
                                   : random_nhwc({c.n, c.c, c.h, c.w}, 1, layouts == 1 ? 5 : 0);
     const TensorView y = layouts == 2 ? TensorView::plain(DType::f32, out)
-                                      : TensorView::nhwc(DType::f32, out, c.o + (layouts == 1 ? 3 : 0));
+                                      : TensorView::nhwc(DType::f32, out, c.o + (layouts % 2 == 1 ? 3 : 0));
     const auto expected = meaning("conv2d", {x, w, b}, attrs_of(c));
     check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {expected}, tolerance,
                  "conv2d " + describe(c) + " layouts " + std::to_string(layouts));
@@ -135,6 +135,72 @@ TEST(Conv2d, DepthwiseOverChannelCounts) {
   check_conv({.c = 20, .h = 12, .w = 14, .o = 20, .kh = 7, .kw = 7, .padding = {3, 3, 3, 3}, .groups = 20});
   check_conv(
       {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});
+}
+
+// Rows of several tiles and their ends, over every number of outputs of a panel and every stride.
+TEST(Conv2d, PlanesOfAnImage) {
+  for (int64_t o = 1; o <= 17; ++o) {
+    check_conv({.c = 1 + o % 4, .h = 4, .w = 47 + 3 * o, .o = o, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}});
+    if (HasFatalFailure()) return;
+  }
+  for (const int64_t stride : {1, 2, 3, 4}) {
+    check_conv({.n = 2,
+                .c = 3,
+                .h = 21,
+                .w = 70,
+                .o = 24,
+                .kh = 3,
+                .kw = 3,
+                .sh = stride,
+                .sw = stride,
+                .padding = {1, 2, 0, 1}});
+    check_conv({.n = 2,
+                .c = 2,
+                .h = 17,
+                .w = 40,
+                .o = 9,
+                .kh = 2,
+                .kw = 5,
+                .sh = stride,
+                .sw = stride,
+                .padding = {0, 5, 3, 4},
+                .dh = 2,
+                .dw = 3});
+    check_conv({.n = 2, .c = 4, .h = 13, .w = 120, .o = 40, .sh = stride, .sw = stride});
+    if (HasFatalFailure()) return;
+  }
+  check_conv({.c = 4, .h = 9, .w = 33, .o = 5, .kh = 8, .kw = 8, .sh = 1, .sw = 1, .padding = {4, 4, 4, 4}});
+  check_conv({.c = 4, .h = 9, .w = 33, .o = 5, .kh = 8, .kw = 9, .sh = 1, .sw = 1, .padding = {4, 4, 4, 4}});
+}
+
+// Each function of one value and each of one a channel, bounds behind it, and what is no part of a tile.
+TEST(Conv2d, PlanesTakeSteps) {
+  const Case c{.n = 2, .c = 3, .h = 6, .w = 53, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}};
+  const std::vector<int64_t> out = {c.n, c.o, c.h, c.w};
+  const Tensor x = random_plain({c.n, c.c, c.h, c.w}, 1), w = random_plain({c.o, c.c, 3, 3}, 2);
+  const Tensor b = random_plain({c.o}, 3), slopes = random_plain({c.o}, 5), one = random_plain({1}, 6);
+  const Tensor other = random_nhwc(out, 4, 2);
+  const TensorView y = TensorView::nhwc(DType::f32, out, c.o + 3);
+  const auto conv = meaning("conv2d", {x, w, b}, attrs_of(c));
+  const auto check = [&](const std::vector<Step>& steps, const auto& f) {
+    std::vector<double> expected(conv.size());
+    for (size_t i = 0; i < conv.size(); ++i)
+      expected[i] = f(conv[i], i / static_cast<size_t>(c.h * c.w) % static_cast<size_t>(c.o), i);
+    check_kernel("conv2d", {x, w, b, slopes, one, other}, {y}, params_of(c, true), {expected}, 2e-6,
+                 steps.front().function, steps);
+  };
+  const auto with_slope = [](double v, double slope) { return v > 0 ? v : slope * v; };
+  check({{"prelu", 3, {}}}, [&](double v, size_t o, size_t) { return with_slope(v, slopes.values[o]); });
+  check({{"prelu", 4, {}}}, [&](double v, size_t, size_t) { return with_slope(v, one.values[0]); });
+  check({{"leaky_relu", -1, {0.25}}}, [&](double v, size_t, size_t) { return with_slope(v, 0.25); });
+  check({{"silu", -1, {}}, {"clamp", -1, {-0.2, 0.7}}},
+        [](double v, size_t, size_t) { return std::clamp(v / (1 + std::exp(-v)), -0.2, 0.7); });
+  check({{"mul", 3, {}}, {"relu", -1, {}}},
+        [&](double v, size_t o, size_t) { return std::max(0.0, v * slopes.values[o]); });
+  check({{"mul", 5, {}}, {"relu", -1, {}}},
+        [&](double v, size_t, size_t i) { return std::max(0.0, v * other.values[i]); });
+  check({{"relu", -1, {}}, {"add", 5, {}}},
+        [&](double v, size_t, size_t i) { return std::max(0.0, v) + other.values[i]; });
 }
 
 // Of groups of four and eight channels, of which a vector has several.

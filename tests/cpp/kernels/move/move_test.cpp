@@ -217,6 +217,28 @@ TEST(Gather, ChannelsInAnyLayouts) {
     });
 }
 
+// Two halves in turns, as channel shuffles pick them, few channels out of many, and such as lie far apart.
+TEST(Gather, ManyChannelsOfPixels) {
+  const Index shape = {2, 58, 3, 7};
+  std::vector<double> halves, ends, apart;
+  for (int k = 0; k < 58; ++k) halves.push_back(k % 2 * 29 + k / 2);
+  for (int k = 0; k < 21; ++k) ends.push_back(k % 2 == 0 ? k - 58 : -1 - k);
+  for (int k = 0; k < 40; ++k) apart.push_back(k * 17 % 58);
+  for (const DType dtype : {DType::f32, DType::i8})
+    for (const auto& picked : {halves, ends, apart}) {
+      const auto count = static_cast<int64_t>(picked.size());
+      const Index out = {2, count, 3, 7};
+      const Tensor input{TensorView::nhwc(dtype, shape, 61), counted(TensorView::plain(dtype, shape).elems())};
+      const auto expected = generate(out, [&](Index index) {
+        index[1] = static_cast<int64_t>(picked[static_cast<size_t>(index[1])]);
+        if (index[1] < 0) index[1] += 58;
+        return input.values[static_cast<size_t>(flat(index, shape))];
+      });
+      check_kernel("gather_channels", {input, plain({count}, picked, DType::i64)},
+                   {TensorView::nhwc(dtype, out, count + 3)}, {{"axis", int64_t{1}}}, {expected}, 0, "gather");
+    }
+}
+
 TEST(Expand, RepeatsAxesOfOne) {
   check_moves(
       "expand", {3, 1, 5}, {2, 3, 4, 5}, {},

@@ -163,7 +163,8 @@ TEST(BatchNormGradient, MatchesItsMeaning) {
 }
 
 TEST(Softmax, MatchesItsMeaningOverEveryAxisAndLayout) {
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {3, 2}, {3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}})
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{1}, {3, 2}, {3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}, {2, 3, 5, 37}})
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
       for (const bool log : {false, true})
         for (const bool nhwc : {false, true}) {
@@ -179,7 +180,8 @@ TEST(Softmax, MatchesItsMeaningOverEveryAxisAndLayout) {
 // Behind the lines come a product with one value a channel, a difference from a full operand, and a sum with
 // coefficients of a full operand that is plain and of one number.
 TEST(Softmax, StepsFollowOverEveryAxisAndLayout) {
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}, {2, 1, 1, 40}})
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{3, 100}, {4, 2, 9, 5}, {2, 30, 3, 3}, {2, 1, 1, 40}, {2, 3, 2, 37}})
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis)
       for (const bool log : {false, true})
         for (const bool nhwc : {false, true}) {
@@ -199,6 +201,15 @@ TEST(Softmax, StepsFollowOverEveryAxisAndLayout) {
                        "softmax with steps", {{"mul", 1, {}}, {"sub", 2, {}}, {"sum", 3, {-1, 2, 3}}});
           if (HasFatalFailure()) return;
         }
+}
+
+TEST(Softmax, ReadsOneLayoutAndWritesTheOther) {
+  const std::vector<int64_t> shape = {2, 2, 7, 19};
+  const Tensor x = random_nhwc(shape, 1, 14), plain = random_plain(shape, 1);
+  const auto expected = meaning("softmax", {x}, {{"axis", Dim(1)}});
+  const Params params = {{"axis", int64_t{1}}};
+  check_kernel("softmax", {x}, {TensorView::plain(DType::f32, shape)}, params, {expected}, 1e-6, "to planes");
+  check_kernel("softmax", {plain}, {x.view}, params, {expected}, 1e-6, "from planes");
 }
 
 TEST(Softmax, SurvivesLargeLogitsAndPassesNan) {

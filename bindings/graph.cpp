@@ -18,6 +18,7 @@
 #include "hetnn/ir/symbols.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/ir/verify.h"
+#include "hetnn/passes/differentiate.h"
 
 namespace py = pybind11;
 
@@ -95,6 +96,9 @@ class GraphBuilder {
       read[attr] = attr_of(def, attr, value);
     }
     return rewriter_.create(op, std::move(inputs), std::move(read), name, {scope, file, line})->outputs();
+  }
+  std::vector<ir::Value*> differentiate(ir::Value* y, const std::vector<ir::Value*>& xs) {
+    return passes::differentiate(rewriter_, y, xs);
   }
   void output(ir::Value* value, const std::string& name) { rewriter_.add_output(value, name); }
   void mutation(const std::string& input, const std::string& output, const py::array& initial) {
@@ -244,6 +248,11 @@ void bind_graph(py::module_& m) {
            py::arg("name") = "", py::arg("scope") = "", py::arg("file") = "", py::arg("line") = 0,
            py::return_value_policy::reference_internal,
            "Adds a node; its outputs. None stands for an absent optional input.")
+      .def("differentiate", &GraphBuilder::differentiate, py::arg("y"), py::arg("xs"),
+           py::return_value_policy::reference_internal,
+           "The derivatives of the sum of y's elements by each of xs, as if the others were given. Unsupported names "
+           "all "
+           "nodes on the way that have none.")
       .def("output", &GraphBuilder::output, py::arg("value"), py::arg("name") = "")
       .def("mutation", &GraphBuilder::mutation, py::arg("input"), py::arg("output"), py::arg("initial"),
            "The input is state: a run's output of that name is its next value.")

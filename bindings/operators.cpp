@@ -6,6 +6,7 @@
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/elementwise/readings.h"
 #include "hetnn/ops/op_def.h"
+#include "hetnn/passes/differentiate.h"
 
 namespace py = pybind11;
 
@@ -52,11 +53,11 @@ py::dict describe(const ops::OpDef& op) {
                                 py::arg("text") = constraint.text));
   }
   return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("formula") = formula_text(op),
-                  py::arg("inputs") = inputs, py::arg("attrs") = attrs, py::arg("outputs") = op.outputs,
-                  py::arg("traits") = traits, py::arg("torch") = torch, py::arg("onnx") = onnx,
-                  py::arg("constraints") = constraints, py::arg("kernels") = kernels_of(op),
-                  py::arg("checks") = op.check != nullptr, py::arg("tolerance") = op.tolerance,
-                  py::arg("samples") = op.samples);
+                  py::arg("derivative") = passes::derivative_of(op), py::arg("inputs") = inputs,
+                  py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
+                  py::arg("torch") = torch, py::arg("onnx") = onnx, py::arg("constraints") = constraints,
+                  py::arg("kernels") = kernels_of(op), py::arg("checks") = op.check != nullptr,
+                  py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
 }
 
 // Expressions as operators in their order: each takes numbers, operands by name and what earlier ones made, by place.
@@ -104,7 +105,8 @@ void bind_operators(py::module_& m) {
         return rows;
       },
       "Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, "
-      "constraints, tolerance, samples.");
+      "constraints, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller "
+      "operators, or nowhere.");
   m.def("formula", formula, py::arg("name"), py::arg("of"),
         "An elementwise function's `value`, its `slopes` by each operand, or the parts of its `complex` form: the "
         "operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of "

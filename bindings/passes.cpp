@@ -11,6 +11,7 @@
 #include "hetnn/passes/all_rules.h"
 #include "hetnn/passes/apply_rules.h"
 #include "hetnn/passes/canonicalize.h"
+#include "hetnn/passes/differentiate.h"
 #include "hetnn/passes/legalize.h"
 
 namespace py = pybind11;
@@ -37,6 +38,23 @@ py::list rules() {
 std::shared_ptr<ir::Graph> canonicalize(const ir::Graph& graph) {
   auto out = std::make_shared<ir::Graph>(graph.clone());
   passes::canonicalize(*out);
+  ir::verify(*out);
+  return out;
+}
+
+std::shared_ptr<ir::Graph> differentiate(const ir::Graph& graph, const std::string& y,
+                                         const std::vector<std::string>& xs) {
+  auto out = std::make_shared<ir::Graph>(graph.clone());
+  const auto found = [&](const std::string& name) {
+    ir::Value* value = out->find_value(name);
+    if (!value) throw InvalidModel(text("the graph has no value '", name, "'."));
+    return value;
+  };
+  std::vector<ir::Value*> by;
+  for (const std::string& name : xs) by.push_back(found(name));
+  ir::Rewriter rewriter(*out);
+  const std::vector<ir::Value*> parts = passes::differentiate(rewriter, found(y), by);
+  for (size_t k = 0; k < xs.size(); ++k) rewriter.add_output(parts[k], xs[k] + ".gradient");
   ir::verify(*out);
   return out;
 }
@@ -79,6 +97,9 @@ void bind_passes(py::module_& m) {
         "The graph with one rewrite rule applied wherever it fires; None where it fires nowhere. InvalidModel for an "
         "unknown rule.");
   m.def("canonicalize", &canonicalize, py::arg("graph"), "The canonical form of a graph.");
+  m.def("differentiate", &differentiate, py::arg("graph"), py::arg("y"), py::arg("xs"),
+        "The graph with further outputs: for each of the values `xs`, by their names, the derivative of the sum of y's "
+        "elements, called by its name and `.gradient`. Unsupported names all nodes on the way that have none.");
   m.def("legalize", &legalize, py::arg("graph"), py::arg("prices_us"),
         py::arg("disabled_rules") = std::vector<std::string>(), py::arg("inputs_within") = passes::Magnitudes(),
         "(graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.");

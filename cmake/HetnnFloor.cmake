@@ -122,3 +122,18 @@ function(hetnn_list floor file macro pattern)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lists/hetnn/${floor}/${file} CONTENT "${lines}")
   target_include_directories(hetnn_${floor} PRIVATE ${PROJECT_BINARY_DIR}/lists)
 endfunction()
+
+# hetnn_texts(<floor> <file> <macro> <pattern>): hetnn/<floor>/<file>, a line <macro>(name, R"(text)") for each file below
+# cpp/hetnn that matches.
+function(hetnn_texts floor file macro pattern)
+  file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cpp/hetnn/${pattern})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${found})
+  set(lines "// Made from ${pattern}.\n")
+  foreach(path IN LISTS found)
+    get_filename_component(name ${path} NAME_WE)
+    file(READ ${path} text)
+    string(APPEND lines "${macro}(${name}, R\"~(${text})~\")\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/lists/hetnn/${floor}/${file} CONTENT "${lines}" @ONLY)
+  target_include_directories(hetnn_${floor} PRIVATE ${PROJECT_BINARY_DIR}/lists)
+endfunction()

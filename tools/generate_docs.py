@@ -28,6 +28,13 @@ def _input(row: dict[str, Any]) -> str:
     return f"`{row['name']}{mark}`"
 
 
+DERIVATIVES = {
+    "formula": "from its formula",
+    "rule": "by the rule beside its file",
+    "meaning": "by those of the smaller operators that the rule beside its file names",
+}
+
+
 def _operator_section(op: dict[str, Any]) -> str:
     lines = [f"## {op['name']}", "", op["doc"], ""]
     if op["formula"] and not op["formula"].startswith(f"{op['name']}("):
@@ -43,6 +50,8 @@ def _operator_section(op: dict[str, Any]) -> str:
         lines.append(f"- in torch: {', '.join(f'`{name}`' for name, _ in op['torch'])}")
     if op["onnx"]:
         lines.append(f"- in ONNX: {', '.join(f'`{name}`' for name, _, _ in op['onnx'])}")
+    if op["derivative"]:
+        lines.append(f"- derivative: {DERIVATIVES[op['derivative']]}")
     for row in op["constraints"]:
         lines.append(f"- on a device of class {row['device_class']}, `{row['label']}`: {row['text']}")
     lines.append(f"- tolerance of f32 results: {op['tolerance']:g}")
@@ -61,7 +70,10 @@ def operators_page() -> str:
         rows.append(f"| [{op['name']}](#{op['name']}) | {_cell(op['doc'])} | {torch_names} | {kernels} |")
     sections = "\n\n".join(_operator_section(op) for op in operators)
     table = "\n".join(rows)
-    return f"# Operators\n\n{NOTICE} Each comes from one file under `cpp/hetnn/ops/`.\n\n{table}\n\n{sections}\n"
+    head = (
+        f"{NOTICE} Each comes from one file under `cpp/hetnn/ops/`. Those that say nothing of a derivative have none."
+    )
+    return f"# Operators\n\n{head}\n\n{table}\n\n{sections}\n"
 
 
 PROOFS = {

@@ -37,6 +37,7 @@ __all__: list[str] = [
     "constant",
     "cpu_work",
     "device_kinds",
+    "differentiate",
     "disassemble",
     "extract",
     "figures_without_source",
@@ -229,6 +230,10 @@ class GraphBuilder:
     ) -> list[Value]:
         """
         Adds a node; its outputs. None stands for an absent optional input.
+        """
+    def differentiate(self, y: Value, xs: collections.abc.Sequence[Value]) -> list[Value]:
+        """
+        The derivatives of the sum of y's elements by each of xs, as if the others were given. Unsupported names all nodes on the way that have none.
         """
     def finish(self) -> Graph:
         """
@@ -500,6 +505,11 @@ def device_kinds() -> list[str]:
     The kinds of device: those built in, and what was registered.
     """
 
+def differentiate(graph: Graph, y: str, xs: collections.abc.Sequence[str]) -> Graph:
+    """
+    The graph with further outputs: for each of the values `xs`, by their names, the derivative of the sum of y's elements, called by its name and `.gradient`. Unsupported names all nodes on the way that have none.
+    """
+
 def disassemble(words: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]) -> str:
     """
     Words as text.
@@ -603,7 +613,7 @@ def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:
 
 def operators() -> list[typing.Any]:
     """
-    Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, constraints, tolerance, samples.
+    Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, constraints, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller operators, or nowhere.
     """
 
 def plan(

@@ -15,6 +15,7 @@ from torch import nn
 import hetnn
 from hetnn import _core
 from hetnn.backends.onnxruntime import OnnxRuntime
+from hetnn.backends.onnxruntime.recorded import Recorded, can_record
 from hetnn.element_types import numpy_type
 from hetnn.errors import Unavailable
 from models import nets
@@ -173,12 +174,40 @@ def test_products_on_cuda_are_of_the_models_type(monkeypatch: pytest.MonkeyPatch
         def get_providers(self) -> list[str]:
             return ["CUDAExecutionProvider"]
 
+        def get_inputs(self) -> list[Any]:
+            return []
+
+        get_outputs = get_inputs
+
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
     OnnxRuntime("gpu", {"variant": "cuda"}).open(b"", [], [])
-    OnnxRuntime("gpu", {"variant": "cuda", "options": {"use_tf32": 1, "device_id": 1}}).open(b"", [], [])
-    assert [options for ((_, options),) in asked] == [{"use_tf32": "0"}, {"use_tf32": "1", "device_id": "1"}]
+    told = {"use_tf32": 1, "device_id": 1, "enable_cuda_graph": 0}
+    OnnxRuntime("gpu", {"variant": "cuda", "options": told}).open(b"", [], [])
+    assert [options for ((_, options),) in asked] == [
+        {"use_tf32": "0"},
+        {"use_tf32": "0", "enable_cuda_graph": "1"},  # runs are recorded where they can be
+        {"use_tf32": "1", "device_id": "1", "enable_cuda_graph": "0"},
+    ]
+
+
+def test_recorded_runs_are_those_of_the_session() -> None:
+    """Over arrays that stay, in memory that is here."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    graph = _core.Graph.parse(
+        "graph @g {stage = imported} (%x: f32[2,3], %y: i64[3]) -> (%a, %b) {\n"
+        "  %a = relu(%x) : f32[2,3]\n  %b = neg(%y) : i64[3]\n}"
+    )
+    session = onnxruntime.InferenceSession(OnnxRuntime("mine", {}).compile(graph), providers=["CPUExecutionProvider"])
+    assert can_record(session)
+    recorded = Recorded(session, "cpu", 0)
+    for seed in range(3):
+        numbers = np.random.default_rng(seed)
+        given = [numbers.standard_normal((2, 3)).astype(np.float32), numbers.integers(-9, 9, 3)]
+        for array in given:
+            array.flags.writeable = False
+        assert all(map(np.array_equal, recorded(given), [np.maximum(given[0], 0), -given[1]]))
 
 
 @pytest.mark.parametrize("name", ["bf16", "f8e4m3fn"])

@@ -1,7 +1,8 @@
 """Well-known networks for the tests, each as `name -> (module in evaluation mode, example inputs)`.
 
-torchvision and transformers are installed without what they depend on; torchvision's own C++ operators are absent, so
-their names are declared here before it is imported. Weights are random and seeded, but for `minilm_real`.
+torchvision and transformers are installed without what they depend on; torchvision's own C++ operators are absent
+beside a torch for CPUs, so their names are declared here before it is imported. Weights are random and seeded, but for
+`minilm_real`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ Case = tuple[nn.Module, tuple[Tensor, ...]]
 
 
 @cache
-def _declare_torchvision_operators() -> torch.library.Library:
+def _declare_torchvision_operators() -> torch.library.Library | None:
     """Declares the operators that torchvision registers meanings for; none of them is ever called."""
+    if torch.version.cuda is not None:  # torchvision declares them itself
+        return None
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms", "qroi_align"):
         library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")

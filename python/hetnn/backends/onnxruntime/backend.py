@@ -3,11 +3,8 @@ the installed package has. Needs `hetnn[onnxruntime]`, and `hetnn[onnx]` to comp
 
 from __future__ import annotations
 
-import ctypes
 import json
-import statistics
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +14,9 @@ import numpy as np
 
 from hetnn.backends import measuring
 from hetnn.backends.backend import Backend, Port, Reason, Run
-from hetnn.element_types import NUMPY, TYPES, numpy_type
+from hetnn.backends.onnxruntime import profile, values
+from hetnn.backends.onnxruntime.recorded import RECORDS, Recorded, can_record
+from hetnn.element_types import numpy_type
 from hetnn.errors import Unavailable
 from hetnn.machine import default_threads
 
@@ -26,16 +25,8 @@ if TYPE_CHECKING:
 
 _CPU = "CPUExecutionProvider"  # to which every session falls back
 _CONTEXT = "EPContext"  # the operator that holds what a provider has compiled
-_TAKEN = "_kernel_time"  # behind a node's name in a profile
 # Providers that compute in narrower types than the model's, unless they are told not to.
 _EXACT = {"CUDAExecutionProvider": {"use_tf32": "0"}, "ROCMExecutionProvider": {"use_tf32": "0"}}
-
-# Whole bytes that numpy has from others alone, as ONNX Runtime calls them: our name. And the numbers of ONNX's types.
-_BEYOND_NUMPY = {
-    f"tensor({row.onnx.lower()})": row.name for row in TYPES if row.onnx and row.name not in NUMPY and row.bits >= 8
-}
-_NUMBERS = {"bf16": 16, "f8e4m3fn": 17, "f8e4m3fnuz": 18, "f8e5m2": 19, "f8e5m2fnuz": 20, "f8e8m0": 24}
-_PACKED = {f"tensor({row.onnx.lower()})" for row in TYPES if row.onnx and row.bits < 8 and row.name not in NUMPY}
 
 # What ONNX Runtime has said of graphs without their constants' values, which are of no account to it.
 _reasons: measuring.Known[list[Reason]] = measuring.Known()
@@ -85,7 +76,7 @@ class OnnxRuntime(Backend):
         return _reasons.once(self._key(node), lambda: self._refusals(node))
 
     def times_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
-        """What a run on zeros takes, shared out by ONNX Runtime's profile; None where sizes are open.
+        """What a run takes, shared out by ONNX Runtime's profile; None where sizes are open or no example runs.
 
         A provider's own queue is in a profile by its launches alone, so that only shares are taken from it. What ONNX
         Runtime makes of several nodes stands under the name of one of them.
@@ -98,19 +89,20 @@ class OnnxRuntime(Backend):
     def _measured_us(self, graph: _core.Graph) -> Mapping[str, float] | None:
         from hetnn.exporters.onnx import export
 
-        if any(not isinstance(size, int) for _, _, shape in graph.inputs for size in shape):
-            return None
-        zeros = [np.zeros(shape, numpy_type(dtype)) for _, dtype, shape in graph.inputs]
         model = export(graph).SerializeToString()
-        taken_us = measuring.median_us(partial(_run, self._session(model), zeros))
+        run = self.open(model, [], [])
+        given = next((arrays for arrays in _examples(graph) if not _refusal(run, arrays)), None)
+        if given is None:
+            return None
+        taken_us = measuring.median_us(lambda: run(given))
         with tempfile.TemporaryDirectory() as folder:
-            session = self._session(model, profile=str(Path(folder) / "profile"))
+            session = self._session(model, written=str(Path(folder) / "profile"))
             for _ in range(measuring.RUNS):
-                _run(session, zeros)
+                values.run(session, given)
             rows = json.loads(Path(session.end_profiling()).read_text())
-        shares = _shares(rows, [node["name"] for node in graph.nodes()])
         work_us = max(taken_us - self.launch_us, 0.0)
-        return {name: share * work_us for name, share in shares.items()}
+        parts = profile.shares(rows, [node["name"] for node in graph.nodes()])
+        return {name: part * work_us for name, part in parts.items()}
 
     def _refusals(self, node: _core.Graph) -> list[Reason]:
         from hetnn.exporters.onnx import export, refusal
@@ -119,15 +111,21 @@ class OnnxRuntime(Backend):
         why = refusal(node)
         if why is not None:
             return [Reason("no_onnx_form", op, "an operator of ONNX", why)]
+        wanted = f"what {self._provider} takes"
         try:
             session = self._session(export(node).SerializeToString(), alone=True)
-            packed = {port.type for port in (*session.get_inputs(), *session.get_outputs())} & _PACKED
-            if packed:
-                found = ", ".join(sorted(packed))
-                return [Reason("no_array", found, "whole bytes", f"no array holds {found} as ONNX Runtime does")]
         except Exception as error:  # ONNX Runtime's errors have no common class
-            return [Reason("onnxruntime_refuses", op, f"what {self._provider} takes", _first_line(error))]
-        return []
+            return [Reason("onnxruntime_refuses", op, wanted, _first_line(error))]
+        packed = ", ".join(sorted(values.types_of(session) & values.PACKED))
+        if packed:
+            return [Reason("no_array", packed, "whole bytes", f"no array holds {packed} as ONNX Runtime does")]
+        # Kernels of others than the CPU refuse some types and attributes only when they run.
+        told = (
+            []
+            if self._provider == _CPU
+            else [_refusal(partial(values.run, session), arrays) for arrays in _examples(node)]
+        )
+        return [Reason("onnxruntime_refuses", op, wanted, text) for text in told[-1:] if all(told)]
 
     def compile(self, graph: _core.Graph) -> bytes:
         """The ONNX model, or, where the provider writes one, the model that holds what it has compiled."""
@@ -146,7 +144,17 @@ class OnnxRuntime(Backend):
             session = self._session(code)
         except Exception as error:  # likewise
             raise Unavailable(f"device '{self.name}': {_first_line(error)}") from error
-        return partial(_run, session)
+        return self._recorded(code, session) or partial(values.run, session)
+
+    def _recorded(self, code: bytes, session: Any) -> Run | None:
+        option, memory = RECORDS.get(self._provider, ("", ""))
+        if not option or option in self._options or not can_record(session):
+            return None
+        try:
+            again = self._session(code, more={option: "1"})
+            return Recorded(again, memory, int(self._options.get("device_id", 0)))
+        except Exception:  # not all of a model can be recorded
+            return None
 
     @cached_property
     def _options(self) -> dict[str, str]:
@@ -157,18 +165,24 @@ class OnnxRuntime(Backend):
         return {**_EXACT.get(self._provider, {}), **given}
 
     def _session(
-        self, model: bytes, alone: bool = False, entries: Mapping[str, str] | None = None, profile: str = ""
+        self,
+        model: bytes,
+        alone: bool = False,
+        entries: Mapping[str, str] | None = None,
+        written: str = "",
+        more: Mapping[str, str] | None = None,
     ) -> Any:
         options = self._onnxruntime.SessionOptions()
         options.intra_op_num_threads = default_threads()
         options.log_severity_level = 4  # refusals are told by errors
         for key, value in (entries or {}).items():
             options.add_session_config_entry(key, value)
-        if profile:
-            options.enable_profiling, options.profile_file_prefix = True, profile
+        if written:
+            options.enable_profiling, options.profile_file_prefix = True, written
         if alone and self._provider != _CPU:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-        session = self._onnxruntime.InferenceSession(model, options, providers=[(self._provider, self._options)])
+        provider = self._provider, {**self._options, **(more or {})}
+        session = self._onnxruntime.InferenceSession(model, options, providers=[provider])
         if self._provider not in session.get_providers():  # it would compute on the CPU, and say so in a log alone
             raise Unavailable(
                 f"ONNX Runtime could not start {self._provider} and offers {', '.join(session.get_providers())}; its "
@@ -177,46 +191,20 @@ class OnnxRuntime(Backend):
         return session
 
 
-def _run(session: Any, arrays: list[Any]) -> Sequence[Any]:
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    if not any(port.type in _BEYOND_NUMPY for port in (*inputs, *outputs)):
-        return session.run(None, dict(zip((port.name for port in inputs), arrays, strict=True)))  # type: ignore[no-any-return]
-    given = {port.name: _value(array, port.type) for port, array in zip(inputs, arrays, strict=True)}
-    found = session.run_with_ort_values([port.name for port in outputs], given)
-    return [_array(value, port.type) for value, port in zip(found, outputs, strict=True)]
+def _examples(graph: _core.Graph) -> list[list[Any]]:
+    """Inputs to try a graph with, none where sizes are open: ones, which integers are divided by without harm, and
+    zeros, which are indices into anything."""
+    if any(not isinstance(size, int) for _, _, shape in graph.inputs for size in shape):
+        return []
+    return [[np.full(shape, value, numpy_type(dtype)) for _, dtype, shape in graph.inputs] for value in (1, 0)]
 
 
-def _value(array: Any, kind: str) -> Any:
-    from onnxruntime import OrtValue
-
-    if kind not in _BEYOND_NUMPY:
-        return OrtValue.ortvalue_from_numpy(array)
-    name = _BEYOND_NUMPY[kind]
-    bits = array.view(f"uint{8 * array.itemsize}")
-    return OrtValue.ortvalue_from_numpy_with_onnx_type(bits, _NUMBERS[name])
-
-
-def _array(value: Any, kind: str) -> Any:
-    if kind not in _BEYOND_NUMPY:
-        return value.numpy()
-    dtype, shape = numpy_type(_BEYOND_NUMPY[kind]), value.shape()
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    return np.frombuffer(ctypes.string_at(value.data_ptr(), size) if size else b"", dtype).reshape(shape)
-
-
-def _shares(rows: list[Any], names: list[str]) -> dict[str, float]:
-    """Which part of all time goes to which node. A row is a node's whose name begins its own, as `conv_nchwc`."""
-    taken: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if row["cat"] == "Node" and row["name"].endswith(_TAKEN):
-            taken[row["name"].removesuffix(_TAKEN)].append(row["dur"])
-    shares = dict.fromkeys(names, 0.0)
-    for called, times in taken.items():
-        owner = max((name for name in names if called.startswith(name)), key=len, default=None)
-        if owner is not None:
-            shares[owner] += statistics.median(times)
-    total = sum(shares.values())
-    return {name: share / total for name, share in shares.items()} if total else shares
+def _refusal(run: Run, arrays: list[Any]) -> str:
+    try:
+        run(arrays)
+    except Exception as error:  # likewise
+        return _first_line(error)
+    return ""
 
 
 def _short(provider: str) -> str:

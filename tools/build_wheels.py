@@ -21,6 +21,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -223,6 +224,14 @@ def environment(python: str, build: Path) -> Path:
     return inside
 
 
+def compilers() -> dict[str, str]:
+    """As the environment names them, else as this Python does: under another's names all is compiled again for it."""
+    return {
+        variable: os.environ.get(variable) or (sysconfig.get_config_var(variable) or otherwise).split()[0]
+        for variable, otherwise in (("CC", "cc"), ("CXX", "c++"))
+    }
+
+
 def try_out(wheel: Path, python: str, build: Path) -> None:
     """Ends with an error where the wheel does not install, run and leave without a rest in a bare environment."""
     folder = build / f"bare{version_of(python)}"
@@ -262,7 +271,7 @@ def main() -> int | str:
         shutil.rmtree(made, ignore_errors=True)
         settled = [f"-Cbuild-dir={BUILD}", *settings]
         wheel_of = [inside, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", made]
-        subprocess.run([*wheel_of, *settled, ROOT], check=True)
+        subprocess.run([*wheel_of, *settled, ROOT], check=True, env=os.environ | compilers())
         (plain,) = made.glob("*.whl")
         finish = [sys.executable, ROOT / "tools" / "finish_wheel.py", plain, args.folder, "--built", BUILD]
         linked = ["--with", "libstdcxx"] if newer else []

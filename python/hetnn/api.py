@@ -22,6 +22,8 @@ from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
 from hetnn.progress import Step, Telling, counted, silent
+from hetnn.report.checked import Checked
+from hetnn.report.rows import Rows
 from hetnn.sizes_apart import SizesApart
 from hetnn.target import resolve_target
 from hetnn.trials import fastest
@@ -161,17 +163,16 @@ def check(
     dynamic_shapes: Any = None,
     fix: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
-) -> list[dict[str, Any]]:
+) -> Rows:
     """Every node that no accelerator of the target takes as it stands, with all reasons of each and source lines.
 
-    The rows are those of the report's `not_on_preferred`, before any rewriting; `device` is None where the general
-    processor does not take the node either.
+    They print as text. The rows are those of the report's `not_on_preferred`, before any rewriting; `device` is None
+    where the general processor does not take the node either.
     """
     described = dump_json(resolve_target(target), "target")
     with counted(progress or silent, "import"):
         graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
-    rows: list[dict[str, Any]] = load_json(_core.check(graph, described), "the answer")
-    return rows
+    return Checked(load_json(_core.check(graph, described), "the answer"), nothing="every node fits")
 
 
 @with_options

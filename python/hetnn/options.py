@@ -89,6 +89,8 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
         flag, _, takes = row.flag.partition(" ")
         told: dict[str, Any] = {"dest": row.name, "default": None, "help": row.doc.replace("%", "%%")}
         if not takes:
+            if row.default:  # the text says what is done without the flag
+                told["help"] = f"turn off: {told['help']}"
             parser.add_argument(flag, action="store_const", const=not row.default, **told)
         elif "enum" in row.schema:
             parser.add_argument(flag, choices=row.schema["enum"], **told)

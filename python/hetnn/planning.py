@@ -13,7 +13,7 @@ from hetnn.errors import InvalidModel
 from hetnn.json_text import dump_json
 from hetnn.report.rows import Answer, Rows
 from hetnn.report.shown import Shown
-from hetnn.report.text import table, why_text
+from hetnn.report.text import count, table, why_text
 
 _GAINS = ("support", "device", "gain_us", "nodes")
 _NO_GAINS = "no accelerator lacks anything that was asked for"
@@ -167,7 +167,7 @@ class Plan(Shown):
 
     def __repr__(self) -> str:
         report = self.report("dict")
-        placed = ", ".join(f"{nodes} nodes on {device}" for device, nodes in report["nodes_on"].items())
+        placed = ", ".join(f"{count(nodes, 'node')} on {device}" for device, nodes in report["nodes_on"].items())
         return f"<hetnn.planning.Plan {placed}; {report['predicted_us']:.1f} us>"
 
     def _card(self) -> str:

@@ -28,6 +28,7 @@ def _kernel(visit: Visit, span: Span) -> dict[str, Any]:
     more: Mapping[str, Any] = span.more
     row = {"node": span.node, "device": visit.device, "kernel": span.kernel, "start_us": more["start_us"]}
     row |= {"us": span.us, "simulated": False, **more}
+    row |= {counted: int(more[counted]) for counted in ("macs", "flops", "bytes")}
     ns = row["wall_us"] * 1e3
     return row | _rates(ns, 2 * more["macs"] + more["flops"], more["bytes"])
 

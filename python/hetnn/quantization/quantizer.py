@@ -20,6 +20,7 @@ from hetnn.quantization.ranges import CALIBRATORS
 from hetnn.quantization.report import QuantizeReport, ValueRow
 from hetnn.quantization.schemes import scheme_of
 from hetnn.quantization.sensitivity import Bound, find_kept, layer_noise
+from hetnn.report.shown import Shown
 from hetnn.target import resolve_target
 
 if TYPE_CHECKING:
@@ -28,11 +29,19 @@ if TYPE_CHECKING:
     from hetnn._core import CompileOptions
 
 
-@dataclass(frozen=True)
-class Quantized(Imported):
-    """A model that computes in fewer bits, which `hetnn.compile` takes, and how it came about."""
+@dataclass(frozen=True, repr=False)
+class Quantized(Shown, Imported):
+    """A model that computes in fewer bits, which `hetnn.compile` takes, and its report, as which it shows."""
 
     report: QuantizeReport = field(default_factory=lambda: QuantizeReport("", "", 0))
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+    __repr__ = __str__
+
+    def _card(self) -> str:
+        return self.report._card()
 
 
 @with_options

@@ -34,7 +34,7 @@ class ValueRow:
     noise_db: float | None = None
 
 
-@dataclass
+@dataclass(repr=False)
 class QuantizeReport(Shown):
     """What `hetnn.quantize` did. `str` gives tables, `as_dict` what JSON can hold, `svg` a picture of the noise."""
 
@@ -97,6 +97,8 @@ class QuantizeReport(Shown):
         lines += [f"{layer} stays float: {why}" for layer, why in self.kept_float.items()]
         lines += [_output(name, db, self.cosine) for name, db in self.outputs_db.items()]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
     def _layer(self, layer: str) -> list[str]:
         alone = self.sensitivity_db.get(layer)

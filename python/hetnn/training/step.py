@@ -21,6 +21,7 @@ from hetnn.executable import Executable
 from hetnn.importers.torch.graph import import_exported_program
 from hetnn.importers.torch.joint import Loss, is_joint, with_gradients
 from hetnn.quantization.quantizer import quantize as quantized
+from hetnn.report.shown import Shown
 from hetnn.training.history import History
 from hetnn.training.optimizers import RATE, STEPS, Settings, optimizer_of
 
@@ -41,7 +42,7 @@ LOSSES: dict[str, Callable[..., Any]] = {
 _MODEL = "model."  # before the names of the module's own
 
 
-class TrainingStep:
+class TrainingStep(Shown):
     """`step(x, y)` takes one step and returns the loss as it was before it. What was learnt lies in states."""
 
     def __init__(self, executable: Executable, module: nn.Module | None, args: Sequence[Any], names: list[str]) -> None:
@@ -50,6 +51,15 @@ class TrainingStep:
         self._args = tuple(args)
         self._names = names  # of the states that the module's parameters and buffers are
         self.history = History()  # of the last fit
+
+    def __repr__(self) -> str:
+        return f"<hetnn.training.TrainingStep of {self.executable!r}>"
+
+    def _card(self) -> str:
+        return self.executable._card()
+
+    def _text_of_card(self) -> str:
+        return f"{self!r}\n{self.executable.report()}"
 
     def __call__(self, *args: Any) -> float:
         """One step; the arguments are the model's and then the targets.

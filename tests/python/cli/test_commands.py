@@ -163,3 +163,12 @@ def test_nothing_half_written_stays(capsys: pytest.CaptureFixture[str], folder: 
     assert status == 2
     assert "nonsense" in answer["error"]["message"]
     assert not (folder / "no.hetnn").exists()
+
+
+def test_a_switch_that_turns_off_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text is the option's, which says what is done without the flag."""
+    assert main(["plan", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--no-fusion turn off: join elementwise nodes" in told
+    assert "--no-tune turn off: measure on this machine" in told
+    assert "--deterministic what is joined" in told

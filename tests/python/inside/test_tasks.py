@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import time
@@ -106,6 +107,8 @@ def test_each_answer_shows_a_card_and_has_a_text(executable: hetnn.Executable) -
     """A notebook gets both, and no style reaches beyond the card."""
     x = np.zeros((1, 3, 14, 14), np.float32)
     problem = hetnn.generate_problem("layered", 12, 1)
+    net, samples = nn.Sequential(nn.Linear(8, 8), nn.Tanh()), [(torch.linspace(-1, 1, 16).reshape(2, 8),)]
+    quantized = hetnn.quantize(net.eval(), samples, args=samples[0])
     shown = [
         executable,
         hetnn.plan(nets.residual(), TARGET, args=(X,)),
@@ -114,6 +117,13 @@ def test_each_answer_shows_a_card_and_has_a_text(executable: hetnn.Executable) -
         executable.nodes(),
         executable.compare(nets.residual(), (X,)),
         hetnn.plan_problem(problem),
+        executable.report(),
+        executable.report("dict"),
+        hetnn.plan(nets.residual(), TARGET, args=(X,)).report(),
+        hetnn.check(nets.residual(), TARGET, args=(X,)),
+        quantized,
+        quantized.report,
+        hetnn.compile_training(net, samples[0], loss="mse"),
     ]
     for one in shown:
         bundle = one._repr_mimebundle_()
@@ -123,3 +133,5 @@ def test_each_answer_shows_a_card_and_has_a_text(executable: hetnn.Executable) -
         assert "{'" not in bundle["text/plain"]
         for word in ("<style", "<html", "<body", "<!doctype", "<script", "body{"):
             assert word not in bundle["text/html"].lower()
+    report = pickle.loads(pickle.dumps(executable.report()))
+    assert (report, str(report.report)) == (executable.report(), executable.report())

@@ -72,6 +72,7 @@ def test_a_profile_has_rows_of_every_device(mixed: hetnn.Executable) -> None:
     assert {row["device"] for row in rows} == {"cpu", "relu-only"}
     measured = [row for row in rows if not row["simulated"]]
     assert all(row["us"] == row["wall_us"] for row in measured)
+    assert {type(row[counted]) for row in rows for counted in ("macs", "bytes")} == {int}
     shown = str(rows)
     assert shown.splitlines()[0].split()[:4] == ["node", "device", "kernel", "us"]
     assert repr(rows) == shown

@@ -63,3 +63,11 @@ mkdir -p {made} && printf '#!/bin/sh\\necho 3.95\\n' > {made}/python && chmod +x
 def test_the_interpreter_at_work_is_of_its_version() -> None:
     assert build_wheels.version_of(sys.executable) == f"{sys.version_info.major}.{sys.version_info.minor}"
     assert subprocess.run([sys.executable, build_wheels.__file__, "--help"], capture_output=True).returncode == 0
+
+
+def test_all_are_built_by_one_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what has no Python in it is compiled again for each: builds take the names that their Python has for it."""
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("CXX", "clang++")
+    monkeypatch.setattr(build_wheels.sysconfig, "get_config_var", {"CC": "gcc -pthread"}.get)
+    assert build_wheels.compilers() == {"CC": "gcc", "CXX": "clang++"}

@@ -1,7 +1,7 @@
 """Networks on other people's compilers as devices, beside those tools by themselves and beside hetnn's own CPU.
 
 Engines take turns, round by round; all results are compared with eager torch. `python benchmarks/devices/networks.py
-[--target cpu+openvino-cpu] [--network NAME] [--threads 2] [--json FILE]`, NAME minilm or a classifier of torchvision's. A
+[--target cpu+openvino-cpu] [--network NAME] [--threads 2] [--json FILE]`, NAME minilm or a torchvision classifier. A
 target whose device is not on this machine says so.
 """
 

@@ -144,6 +144,25 @@ def _entry(options: Any, key: str) -> str:
         return ""  # it was not given
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_trials_leave_what_a_model_keeps(target: str) -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("count", torch.zeros(1))
+            self.layer = nn.Conv2d(3, 8, 3)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            self.count += 1
+            return torch.relu(self.layer(x)) + self.count
+
+    model, x = Counting().eval(), torch.randn(1, 3, 32, 32)
+    exe = hetnn.compile(torch.export.export(model, (x,)), target)
+    assert exe.trials
+    assert [value.item() for value in exe.state_dict().values()] == [0]
+    assert torch.allclose(exe(x), torch.relu(model.layer(x)).detach() + 1, atol=1e-5)
+
+
 def test_onnx_runtime_says_what_nodes_take() -> None:
     """The product of large matrices takes most of it, whatever ONNX Runtime makes of the nodes around."""
     backend = OnnxRuntime("mine", {})
@@ -168,7 +187,8 @@ def test_products_on_cuda_are_of_the_models_type(monkeypatch: pytest.MonkeyPatch
     asked: list[Any] = []
 
     class Session:
-        def __init__(self, model: bytes, options: Any, providers: list[Any]) -> None:
+        def __init__(self, model: bytes, options: Any, providers: list[Any], enable_fallback: int) -> None:
+            assert not enable_fallback  # else a failed run would be one on the CPU
             asked.append(providers)
 
         def get_providers(self) -> list[str]:

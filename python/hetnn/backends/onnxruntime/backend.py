@@ -182,7 +182,8 @@ class OnnxRuntime(Backend):
         if alone and self._provider != _CPU:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
         provider = self._provider, {**self._options, **(more or {})}
-        session = self._onnxruntime.InferenceSession(model, options, providers=[provider])
+        # Without the fallback: where a provider fails, ONNX Runtime would go on with the CPU, and say nothing of it.
+        session = self._onnxruntime.InferenceSession(model, options, providers=[provider], enable_fallback=0)
         if self._provider not in session.get_providers():  # it would compute on the CPU, and say so in a log alone
             raise Unavailable(
                 f"ONNX Runtime could not start {self._provider} and offers {', '.join(session.get_providers())}; its "

@@ -82,9 +82,8 @@ class Steps {
 py::object formula(const std::string& name, const std::string& of) {
   const auto function = ops::function_from_name(name);
   if (!function) return py::none();
-  const std::vector<ops::Expression> found = of == "slopes"    ? ops::slopes_of(*function)
-                                             : of == "complex" ? ops::complex_parts_of(*function)
-                                                               : std::vector{ops::value_of(*function)};
+  const std::vector<ops::Expression> found =
+      of == "complex" ? ops::complex_parts_of(*function) : std::vector{ops::value_of(*function)};
   Steps steps;
   py::list results;
   for (const ops::Expression& each : found) {
@@ -108,8 +107,8 @@ void bind_operators(py::module_& m) {
       "constraints, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller "
       "operators, or nowhere.");
   m.def("formula", formula, py::arg("name"), py::arg("of"),
-        "An elementwise function's `value`, its `slopes` by each operand, or the parts of its `complex` form: the "
-        "operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of "
+        "An elementwise function's `value` or the parts of its `complex` form: the operators that it is made of, each "
+        "with numbers, names of operands and places of earlier ones, and which of "
         "them are the results. None where there is no such form.");
 }
 

@@ -1,4 +1,4 @@
-"""Elementwise formulas as nodes: the core says of which operators a function, its slopes or its complex form are."""
+"""Elementwise formulas as nodes: the core says of which operators a function or its complex form are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hetnn.importers.lowering.complexes import Complex
 
 @cache
 def formula(name: str, of: str) -> tuple[list[Any], list[Any]] | None:
-    """As `_core.formula`: steps and results, of the `value`, the `slopes` or the `complex` form."""
+    """As `_core.formula`: steps and results, of the `value` or the `complex` form."""
     found: tuple[list[Any], list[Any]] | None = _core.formula(name, of)
     return found
 

@@ -36,7 +36,7 @@ from hetnn.importers.onnx.rules import NESTED, ONE_SIDED, Call, Fork, Sizes, Tex
 from hetnn.importers.onnx.rules.call import ONNX, is_float
 from hetnn.importers.onnx.rules.complexes import BY_PARTS, moved_parts
 from hetnn.importers.onnx.rules.declare import REFUSED
-from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient
+from hetnn.importers.onnx.rules.gradient import GRADIENT, gradient, names_of_variables
 from hetnn.importers.onnx.rules.shape import SIGNED, computes_sizes, of_sizes, on_sizes
 from hetnn.importers.onnx.rules.text import CASTS, MEASURES, MOVES, cast_of_texts, constant_texts, equal, moved
 from hetnn.importers.onnx.schema import (
@@ -103,7 +103,6 @@ class _Scope:
     values: ChainMap[str, Any] = field(default_factory=ChainMap)
     shapes: dict[str, list[Size | None]] = field(default_factory=dict)  # that the model declares
     whole: bool = False  # what the body lacks makes the operator missing, not the node in it
-    nodes: list[onnx.NodeProto] = field(default_factory=list)  # that have been converted, in order
 
 
 class _Missing(Exception):
@@ -118,6 +117,7 @@ class _Importer:
         self._weights = Weights(path)
         self._builder = _core.GraphBuilder("main")
         self._known: dict[str, np.ndarray[Any, Any]] = {}
+        self._variables = names_of_variables(model.graph.node)
         self._functions = functions_of(model)
         self._depth = 0
         self._nodes = 0
@@ -256,7 +256,8 @@ class _Importer:
         if array.dtype.kind == "c":
             return Complex(self.constant(array.real, f"{name}.real"), self.constant(array.imag, f"{name}.imag"))
         value = self._builder.constant(np.ascontiguousarray(array).reshape(array.shape), name)
-        self._known[value.name] = array
+        if name not in self._variables:
+            self._known[value.name] = array
         return value
 
     def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
@@ -321,6 +322,9 @@ class _Importer:
         for symbol, (low, high) in found.items():
             self._builder.add_symbol(symbol.name, low, high, likely_size(low, min(high, HINTS[1])))
         return list(self._builder.create(op, list(inputs), attrs, node.name or node.output[0], node.name))
+
+    def differentiate(self, y: Any, xs: Sequence[Any]) -> list[Any]:
+        return list(self._builder.differentiate(y, list(xs)))
 
     def _found_by(self, attrs: dict[str, Any]) -> dict[Dim, tuple[int, int]]:
         """The symbols that a node's attributes name, which have no value so far, with their ranges."""
@@ -412,7 +416,6 @@ class _Importer:
             if not why:
                 raise
             raise InvalidModel(f"the node '{where}': {name}: {why}. Export the model again.") from error
-        scope.nodes.append(node)
         for output, value in zip(node.output, outputs, strict=False):
             if output:
                 scope.values[output] = self._missing if value is None else value
@@ -465,7 +468,7 @@ class _Importer:
         if name == GRADIENT:
             if len(scope.values.maps) > 1:
                 raise Unsupported("a Gradient in the body of another node")
-            return gradient(call, scope.nodes, scope.values)
+            return gradient(call, scope.values)
         if name in CASTS:
             made = cast_of_texts(call)
             if made is not None:

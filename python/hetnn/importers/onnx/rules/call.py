@@ -204,6 +204,9 @@ class Importer(Protocol):
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
         """The outputs of a node of the graph, in the place of the model's node."""
 
+    def differentiate(self, y: Any, xs: Sequence[Any]) -> list[Any]:
+        """The derivatives of the sum of y's elements by each of xs, along the nodes so far."""
+
     def constant(self, array: Array, name: str = "") -> Any:
         """An array as a constant."""
 
@@ -500,6 +503,10 @@ class Call(Building):
     def random(self, shape: Sequence[Size], seed: float | None) -> Any:
         """Numbers drawn evenly from [0, 1), by a generator of this node's own."""
         return self._importer.random(shape, seed, self.node)
+
+    def differentiate(self, y: Any, xs: Sequence[Any]) -> list[Any]:
+        """The derivatives of the sum of y's elements by each of xs, as if the others were given."""
+        return self._importer.differentiate(y, xs)
 
     def constant(self, value: Any, dtype: str) -> Any:
         """Numbers as a constant of an element type."""

@@ -6,6 +6,8 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 #include "bindings/arrays.h"
@@ -99,6 +101,41 @@ class GraphBuilder {
   }
   std::vector<ir::Value*> differentiate(ir::Value* y, const std::vector<ir::Value*>& xs) {
     return passes::differentiate(rewriter_, y, xs);
+  }
+  // Nodes, symbols and states of another graph; its inputs and constants of these names are values of this one.
+  std::vector<ir::Value*> include(const ir::Graph& graph, const std::map<std::string, ir::Value*>& given) {
+    for (const Symbol& symbol : graph.symbols)
+      if (std::ranges::find(graph_->symbols, symbol.name, &Symbol::name) == graph_->symbols.end())
+        graph_->symbols.push_back(symbol);
+    std::map<const ir::Value*, ir::Value*> twin;
+    for (const ir::Value* input : graph.inputs()) {
+      const auto known = given.find(input->name());
+      twin[input] = known != given.end() ? known->second : rewriter_.add_input(input->name(), input->type());
+    }
+    for (const ir::Node* node : graph.nodes()) {
+      const auto known = given.find(node->name());
+      if (node->is_constant() && known != given.end()) {
+        twin[node->output()] = known->second;
+        continue;
+      }
+      std::vector<ir::Value*> inputs;
+      for (const ir::Value* input : node->inputs()) inputs.push_back(input ? twin.at(input) : nullptr);
+      ir::Node* made = rewriter_.create(node->op().name, std::move(inputs), node->attrs(), node->name(), node->loc());
+      made->aliases = node->aliases;
+      for (size_t k = 0; k < node->outputs().size(); ++k) twin[node->output(k)] = made->output(k);
+    }
+    std::vector<ir::Value*> out;
+    for (size_t k = 0; k < graph.outputs().size(); ++k) {
+      const std::string& name = graph.output_names[k];
+      const auto state = std::ranges::find(graph.mutations, name, &ir::Mutation::output);
+      if (state == graph.mutations.end()) {
+        out.push_back(twin.at(graph.outputs()[k]));
+      } else {
+        rewriter_.add_output(twin.at(graph.outputs()[k]), name);
+        graph_->mutations.push_back(*state);
+      }
+    }
+    return out;
   }
   void output(ir::Value* value, const std::string& name) { rewriter_.add_output(value, name); }
   void mutation(const std::string& input, const std::string& output, const py::array& initial) {
@@ -253,6 +290,10 @@ void bind_graph(py::module_& m) {
            "The derivatives of the sum of y's elements by each of xs, as if the others were given. Unsupported names "
            "all "
            "nodes on the way that have none.")
+      .def("include", &GraphBuilder::include, py::arg("graph"), py::arg("given"),
+           py::return_value_policy::reference_internal,
+           "Adds what another graph computes; its inputs and constants that `given` names are these values. What it "
+           "returns, without the next values of its states, which are the builder's.")
       .def("output", &GraphBuilder::output, py::arg("value"), py::arg("name") = "")
       .def("mutation", &GraphBuilder::mutation, py::arg("input"), py::arg("output"), py::arg("initial"),
            "The input is state: a run's output of that name is its next value.")

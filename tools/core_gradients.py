@@ -31,9 +31,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import hetnn
 from core_aten import CASES, Alone, Maker
 from hetnn.dynamo.report import torch_report
+from hetnn.importers.lowering.updates import Updates
 from hetnn.importers.torch.graph import import_exported_program
 from hetnn.importers.torch.joint import with_gradients
-from hetnn.importers.torch.updates import Updates
 
 OUT = Path(__file__).parents[1] / "docs" / "core-gradients.md"
 DTYPES = (torch.float64, torch.float32)

@@ -239,6 +239,10 @@ class GraphBuilder:
         """
         Drops what nobody reads, verifies, and returns the graph.
         """
+    def include(self, graph: Graph, given: collections.abc.Mapping[str, Value]) -> list[Value]:
+        """
+        Adds what another graph computes; its inputs and constants that `given` names are these values. What it returns, without the next values of its states, which are the builder's.
+        """
     def mutation(self, input: str, output: str, initial: numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]) -> None:
         """
         The input is state: a run's output of that name is its next value.
@@ -532,7 +536,7 @@ def for_integers(graph: Graph, attention: bool) -> Graph:
 
 def formula(name: str, of: str) -> typing.Any:
     """
-    An elementwise function's `value`, its `slopes` by each operand, or the parts of its `complex` form: the operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of them are the results. None where there is no such form.
+    An elementwise function's `value` or the parts of its `complex` form: the operators that it is made of, each with numbers, names of operands and places of earlier ones, and which of them are the results. None where there is no such form.
     """
 
 def insert_conversions(

@@ -60,9 +60,9 @@ class Reverse {
   void refuse_missing() const {
     if (missing_.empty()) return;
     std::string all;
-    for (const std::string& each : missing_) all += "\n  " + each;
-    throw Unsupported(text("the derivative passes operators that have none:", all,
-                           "\nGive gradients of values behind them, or write them in operators that have one."));
+    for (const std::string& each : missing_) all += (all.empty() ? "" : "; ") + each;
+    throw Unsupported(text("a derivative passes operators that have none: ", all,
+                           ". Derive by values behind them, or write them in operators that have one."));
   }
 
  private:
@@ -144,9 +144,8 @@ class Reverse {
   }
 
   void miss(const ir::Node& node, const std::string& what) {
-    std::string told = ir::describe(node) + " has no derivative" + what;
-    if (const std::string at = ops::to_string(node.loc()); !at.empty()) told += " at " + at;
-    missing_.push_back(std::move(told));
+    const std::string at = ops::to_string(node.loc());
+    missing_.push_back(ir::describe(node) + what + (at.empty() ? "" : " at " + at));
     for (ir::Value* x : node.inputs())
       if (x && moving_.contains(x)) add(x, maker_.full(x->dtype(), 0, x->shape()));  // others behind it are told too
   }

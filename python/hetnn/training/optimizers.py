@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.torch.updates import Optimizer, Updates
+from hetnn.importers.lowering.updates import Optimizer, Updates
 
 RATE, STEPS = "learning_rate", "steps"
 GATHERED = "gathered"  # how many batches' gradients wait for an update

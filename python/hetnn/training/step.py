@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
-from torch.export import ExportedProgram
-from torch.nn import functional
 
 from hetnn.api import compile
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
-from hetnn.importers.torch.graph import import_exported_program
-from hetnn.importers.torch.joint import Loss, is_joint, with_gradients
 from hetnn.quantization.quantizer import quantize as quantized
 from hetnn.report.shown import Shown
 from hetnn.training.history import History
-from hetnn.training.optimizers import RATE, STEPS, Settings, optimizer_of
+from hetnn.training.optimizers import RATE, STEPS, Settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,24 +24,17 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-LOSSES: dict[str, Callable[..., Any]] = {
-    "bce_with_logits": functional.binary_cross_entropy_with_logits,
-    "cross_entropy": functional.cross_entropy,
-    "l1": functional.l1_loss,
-    "mse": functional.mse_loss,
-    "nll": functional.nll_loss,
-}
-_MODEL = "model."  # before the names of the module's own
+# What to compile for inference, given the trained values by their names in the model, and what it is called with.
+Learnt = Callable[[Mapping[str, Array]], tuple[Any, Sequence[Any] | None]]
 
 
 class TrainingStep(Shown):
     """`step(x, y)` takes one step and returns the loss as it was before it. What was learnt lies in states."""
 
-    def __init__(self, executable: Executable, module: nn.Module | None, args: Sequence[Any], names: list[str]) -> None:
+    def __init__(self, executable: Executable, names: Mapping[str, str], learnt: Learnt | None = None) -> None:
         self.executable = executable
-        self._module = module
-        self._args = tuple(args)
-        self._names = names  # of the states that the module's parameters and buffers are
+        self._learnt = learnt
+        self._names = dict(names)  # what the model calls parameters and buffers, and the states that they are
         self.history = History()  # of the last fit
 
     def __repr__(self) -> str:
@@ -131,16 +116,15 @@ class TrainingStep(Shown):
         self.executable.load_state_dict({RATE: np.float32(rate)})
 
     def parameters(self) -> dict[str, Array]:
-        """Copies of the module's parameters and buffers that training changes, by the module's names for them."""
-        return {name.removeprefix(_MODEL): self.executable.state(name) for name in self._names}
+        """Copies of the parameters and buffers that training changes, by the model's names for them."""
+        return {name: self.executable.state(state) for name, state in self._names.items()}
 
     def load_parameters(self, values: Mapping[str, Any]) -> None:
         """Sets some of those that `parameters` names. InvalidModel for others, and for another type or shape."""
-        known = {name.removeprefix(_MODEL): name for name in self._names}
-        unknown = [name for name in values if name not in known]
+        unknown = [name for name in values if name not in self._names]
         if unknown:
-            raise InvalidModel(f"'{unknown[0]}' is not trained; those that are: {', '.join(known)}.")
-        self.executable.load_state_dict({known[name]: value for name, value in values.items()})
+            raise InvalidModel(f"'{unknown[0]}' is not trained; those that are: {', '.join(self._names)}.")
+        self.executable.load_state_dict({self._names[name]: value for name, value in values.items()})
 
     def state_dict(self) -> dict[str, Array]:
         """All that the step keeps, the optimizer's moments, its learning rate and its count among it."""
@@ -166,66 +150,18 @@ class TrainingStep(Shown):
         quantize: Iterable[Any] | Mapping[str, Any] | None = None,
         **options: Unpack[CompileOptions],
     ) -> Executable:
-        """The module in evaluation mode, with what was learnt, compiled for a target.
+        """The model with what was learnt, a torch module in evaluation mode, compiled for a target.
 
         quantize: samples of its inputs, or arguments of hetnn.quantize by name, `samples` among them: integers then.
         """
-        if self._module is None:
+        if self._learnt is None:
             raise InvalidModel("a joint graph has no module to compile; load `parameters()` into one of your own.")
-        module = copy.deepcopy(self._module)
-        values = {name: torch.from_numpy(value) for name, value in self.parameters().items()}
-        module.load_state_dict(values, strict=False)
+        model, args = self._learnt(self.parameters())
         if quantize is None:
-            return compile(module, target, args=self._args, **options)
+            return compile(model, target, args=args, **options)
         told: dict[str, Any] = dict(quantize) if isinstance(quantize, Mapping) else {"samples": quantize}
-        exe: Executable = quantized(module.eval(), target=target, args=self._args, **told, **options)
+        exe: Executable = quantized(model, target=target, args=args, **told, **options)
         return exe
-
-
-def compile_training(
-    model: nn.Module | ExportedProgram,
-    args: Sequence[Any] = (),
-    *,
-    loss: str | Loss = "cross_entropy",
-    optimizer: str = "sgd",
-    lr: float = 0.01,
-    weight_decay: float = 0.0,
-    momentum: float = 0.9,
-    betas: tuple[float, float] = (0.9, 0.999),
-    eps: float = 1e-8,
-    clip_norm: float | None = None,
-    accumulate: int = 1,
-    target: Any = "cpu",
-    **options: Unpack[CompileOptions],
-) -> TrainingStep:
-    """A step of training as an executable: parameters that require gradients are states, which every run changes.
-
-    model: a torch module, whose layers work in their own modes (of one in evaluation mode those are put into training
-        mode that are not frozen), or a joint graph of torch (a loss and gradients of parameters).
-    args: what the module is called with, and behind it the targets; where these are left out they are made from what
-        the module returns.
-    loss: bce_with_logits, cross_entropy, l1, mse, nll, or a function of the module's result and the targets.
-    optimizer: sgd, momentum, adam or adamw, as torch.optim has them with `lr`, `weight_decay`, `momentum`, `betas` and
-        `eps`; the gradients are clipped to `clip_norm` together first.
-    accumulate: how many batches' mean gradient an update takes.
-    InvalidModel for numbers that make no sense, a loss that is no scalar, and what torch cannot export; Unsupported
-    with all operators that hetnn lacks.
-    """
-    update = optimizer_of(optimizer, Settings(lr, weight_decay, momentum, betas, eps, clip_norm, accumulate))
-    module: nn.Module | None = None
-    if isinstance(model, ExportedProgram):
-        if not is_joint(model):
-            raise InvalidModel("the exported program has no loss and no gradients; give the module itself.")
-        program = model
-    else:
-        chosen = _loss(loss)
-        args = tuple(args) if _has_targets(model, args) else (*args, _targets(model, args, loss))
-        module = copy.deepcopy(model)
-        program = with_gradients(module, args, chosen)
-    imported = import_exported_program(program, functional=True, optimizer=update)
-    executable = compile(imported, target, **options)
-    changed = {spec.target for spec in program.graph_signature.output_specs if spec.target is not None}
-    return TrainingStep(executable, module, args[:-1], [name for name in executable.states if name in changed])
 
 
 def _shown(loader: Iterable[Any], what: str, progress: bool, history: History) -> Iterator[Any]:
@@ -241,32 +177,3 @@ def _shown(loader: Iterable[Any], what: str, progress: bool, history: History) -
         for args in bar:
             yield args
             bar.set_postfix(loss=f"{history.losses[-1][-1]:.4f}", refresh=False)
-
-
-def _loss(loss: str | Loss) -> Loss:
-    if callable(loss):
-        return loss
-    if loss not in LOSSES:
-        raise InvalidModel(f"loss must be a function or one of {', '.join(LOSSES)}; got {loss!r}.")
-    return LOSSES[loss]
-
-
-def _has_targets(model: nn.Module, args: Sequence[Any]) -> bool:
-    """Whether there is one argument more than the module takes."""
-    signature = inspect.signature(model.forward)
-    try:
-        signature.bind(*args)
-    except TypeError:
-        return True
-    return False
-
-
-def _targets(model: nn.Module, args: Sequence[Any], loss: str | Loss) -> torch.Tensor:
-    """Targets that fit what the module returns: classes, or reals of its shape."""
-    with torch.no_grad():
-        found = copy.deepcopy(model).eval()(*args)
-    if not isinstance(found, torch.Tensor):
-        raise InvalidModel("the module returns no single tensor; give the targets behind its arguments.")
-    if loss in ("cross_entropy", "nll"):
-        return torch.zeros(found.shape[:1] + found.shape[2:], dtype=torch.int64)
-    return torch.zeros_like(found)

@@ -124,7 +124,7 @@ Found check(std::string_view op, std::string_view sample) {
   try {
     for (ir::Value* part : differentiate(rewriter, whole.outputs().back(), xs)) rewriter.add_output(part);
   } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr(std::string(op) + " '"), HasSubstr("has no derivative")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr(std::string(op) + " '"), HasSubstr("operators that have none: ")));
     return Found::none;
   }
   ir::verify(whole);
@@ -246,9 +246,8 @@ TEST(Differentiate, AllNodesWithoutADerivativeAreNamedAtOnce) {
     differentiate(rewriter, graph.find_value("y"), xs);
     FAIL();
   } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(),
-                AllOf(HasSubstr("svd 'u' has no derivative"),
-                      HasSubstr("qr 'decompose' has no derivative at model.py:7"), HasSubstr("operators that")));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("svd 'u'; "), HasSubstr("qr 'decompose' at model.py:7. "),
+                                    HasSubstr("that have none: ")));
   }
 }
 

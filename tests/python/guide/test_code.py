@@ -91,7 +91,7 @@ def as_problem(names: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_arrays(names: dict[str, Any]) -> dict[str, Any]:
-    return names | {"x": names["x"].numpy()}
+    return names | {"x": names["x"].numpy(), "y": names["y"].numpy()}
 
 
 # Page and number of the block -> what it is given. What is in none of these tables is not accounted for, and fails.
@@ -103,6 +103,7 @@ GIVEN = {
     ("quantize.md", 0): dict,
     ("torch-compile.md", 0): as_module,
     ("training.md", 0): as_module,
+    ("training.md", 1): as_arrays,
 }
 ELSEWHERE = {
     ("README.md", 0): "test_the_readme",

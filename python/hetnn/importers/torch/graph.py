@@ -22,6 +22,7 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
+from hetnn.importers.lowering.updates import Optimizer, Updates
 from hetnn.importers.torch.decompositions import beyond_rules, decomposed, decompositions, knows
 from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined
@@ -40,7 +41,6 @@ from hetnn.importers.torch.rules.complexes import complex_call, is_complex
 from hetnn.importers.torch.rules.conditions import CONDITIONS, values_must_hold
 from hetnn.importers.torch.signature import Signature, fixed
 from hetnn.importers.torch.symbols import Symbols, own_name
-from hetnn.importers.torch.updates import Optimizer, Updates
 from hetnn.progress import announce
 from hetnn.structure import Tree
 

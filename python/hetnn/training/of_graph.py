@@ -1,0 +1,150 @@
+"""Training of models that are not torch's: hetnn differentiates their graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hetnn import _core
+from hetnn.errors import InvalidModel
+from hetnn.importers import Imported, import_model
+from hetnn.importers.lowering.updates import Optimizer, Updates
+from hetnn.training.losses import GRAPH_LOSSES, target_type
+
+Array = np.ndarray[Any, Any]
+TARGETS = "targets"
+# Inputs of operators that hold what was measured, not learnt.
+_STATISTICS = ("mean", "variance")
+
+
+def _nodes(graph: _core.Graph, wanted: Collection[str]) -> set[str]:
+    """Values that some of a graph's values are computed from."""
+    found = set(wanted)
+    for row in reversed(graph.nodes()):
+        if found.intersection(row["outputs"]):
+            found.update(name for name in row["inputs"] if name is not None)
+    return found
+
+
+def _statistics(graph: _core.Graph) -> set[str]:
+    inputs = {op["name"]: [given["name"] for given in op["inputs"]] for op in _core.operators()}
+    return {
+        name
+        for row in graph.nodes()
+        for given, name in zip(inputs[row["op"]], row["inputs"], strict=False)
+        if given in _STATISTICS
+    }
+
+
+class Trained:
+    """A model whose parameters are inputs of its graph, or constants in it, by name with their values."""
+
+    def __init__(self, imported: Imported, values: Mapping[str, Array], train: Sequence[str] | None) -> None:
+        self.imported, self.values = imported, dict(values)
+        graph = imported.graph
+        reached = _nodes(graph, [name for name, _, _ in graph.outputs])
+        unknown = [name for name in train or () if name not in values]
+        if unknown:
+            raise InvalidModel(
+                f"the model has no parameter '{unknown[0]}' of f32; it has {', '.join(values) or 'none'}."
+            )
+        fixed = _statistics(graph) if train is None else set()
+        chosen = [name for name in values if name not in fixed] if train is None else list(train)
+        self.names = [name for name in chosen if name in reached]
+        if not self.names:
+            raise InvalidModel("nothing in the model is trained: no parameter of f32 reaches its output.")
+
+    def with_values(self, learnt: Mapping[str, Array]) -> Imported:
+        """The model with these parameters, which are constants."""
+        builder = _core.GraphBuilder(self.imported.graph.name)
+        given = {name: builder.constant(value, name) for name, value in {**self.values, **learnt}.items()}
+        found = builder.include(self.imported.graph, given)
+        for value, (name, _, _) in zip(found, self.imported.graph.outputs, strict=False):
+            builder.output(value, name)
+        return replace(self.imported, graph=builder.finish())
+
+    def step(self, loss: str, update: Optimizer) -> Imported:
+        """The graph of a step: the loss, and what its states are after it."""
+        builder = _core.GraphBuilder("step")
+        states = _States(builder)
+        given = {name: states.state(self.values[name], "f32", name) for name in self.names}
+        fixed = {name: builder.constant(value, name) for name, value in self.values.items() if name not in given}
+        results = builder.include(self.imported.graph, {**given, **fixed})
+        value = self._loss(builder, loss, results)
+        states.hold_where_finite(value)
+        gradients = builder.differentiate(value, list(given.values()))
+        builder.output(value, "loss")
+        named = {name: (state, part) for (name, state), part in zip(given.items(), gradients, strict=True)}
+        update(Updates(builder, states.state, states.keep), named)
+        return Imported(builder.finish())
+
+    def _loss(self, builder: Any, loss: str, results: Sequence[Any]) -> Any:
+        names = self.imported.graph.output_names
+        if loss in names:
+            value = results[names.index(loss)]
+        elif loss in GRAPH_LOSSES:
+            if len(results) != 1:
+                raise InvalidModel(
+                    f"the model gives {', '.join(names)}; {loss} is of one. Name the output that is the loss."
+                )
+            dtype, shape = target_type(loss, results[0])
+            targets = builder.add_input(TARGETS, dtype, shape)
+            value = GRAPH_LOSSES[loss](_create(builder), results[0], targets)
+        else:
+            known = ", ".join(GRAPH_LOSSES)
+            raise InvalidModel(
+                f"loss must be one of {known}, or an output of the model ({', '.join(names)}); got {loss!r}."
+            )
+        if value.dtype != "f32" or list(value.shape):
+            raise InvalidModel(f"the loss must be one number of f32; it is {value.dtype}{list(value.shape)}.")
+        return value
+
+
+def _create(builder: Any) -> Callable[..., Any]:
+    return lambda op, *inputs, **attrs: builder.create(op, list(inputs), attrs, "loss")[0]
+
+
+class _States:
+    """States of a step, which keep their values where its loss is no finite number."""
+
+    def __init__(self, builder: Any) -> None:
+        self._builder = builder
+        self._initial: dict[str, Array] = {}
+        self._holds: Any = None
+
+    def hold_where_finite(self, loss: Any) -> None:
+        (left,) = self._builder.create("sub", [loss, loss], {}, "loss")  # NaN of an infinite one too
+        (self._holds,) = self._builder.create("eq", [left, left], {}, "loss")
+
+    def state(self, initial: Array, dtype: str, name: str) -> Any:
+        value = self._builder.add_input(name, dtype, list(initial.shape))
+        self._initial[value.name] = np.ascontiguousarray(initial).reshape(initial.shape)
+        return value
+
+    def keep(self, before: Any, after: Any) -> Any:
+        (after,) = self._builder.create("where", [self._holds, after, before], {}, "")
+        name = f"{before.name}.next"
+        self._builder.output(after, name)
+        self._builder.mutation(before.name, name, self._initial[before.name])
+        return after
+
+
+def trained(model: Any, train: Sequence[str] | None, fix: Mapping[str, Any] | None) -> Trained:
+    """A model with its parameters: of an ONNX model its initializers of f32, of another the constants of its graph.
+
+    train: the names of those that are trained; None: all that have an axis and reach the result, but statistics of
+        batch norms.
+    """
+    kind = type(model).__module__.split(".")[0]
+    if isinstance(model, bytes) or kind == "onnx" or str(model).endswith(".onnx"):
+        from hetnn.importers.onnx.opened import import_opened
+
+        imported, values = import_opened(model, fix)
+    else:
+        imported = import_model(model, fix)
+        values = imported.graph.constants()
+    taken = {name: array for name, array in values.items() if array.dtype == np.float32 and (array.ndim or train)}
+    return Trained(imported, taken, train)

@@ -29,8 +29,18 @@ def taken(data: bytes, accelerator: vela.Accelerator) -> bool:
     return True
 
 
-@pytest.mark.parametrize("dtype", ["i8", "i16"])
-@pytest.mark.parametrize("variant", ["u55-256", "u65-256", "u85-256"])
+@pytest.mark.parametrize(
+    ("variant", "dtype"),
+    [
+        ("u55-256", "i8"),
+        ("u55-256", "i16"),
+        ("u85-256", "i8"),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in (("u65-256", "i8"), ("u65-256", "i16"), ("u85-256", "i16"))
+        ),
+    ],
+)
 def test_every_node_that_it_takes_vela_takes_and_no_other(variant: str, dtype: str) -> None:
     device = EthosU("ethos", {"variant": variant})
     asked = apart = 0

@@ -34,11 +34,11 @@ def test_random_calls_are_refused_or_computed_alike_by_kernels_and_meanings() ->
 
 
 def test_random_models_give_what_they_mean_on_every_device() -> None:
-    counts, findings = fuzz_models(models=500, seed=6)
+    counts, findings = fuzz_models(models=250, seed=6)
     assert not findings
-    assert counts["agree"] > 100
-    assert sum(count for told, count in counts.items() if "runtime" in told) > 30
-    assert sum(count for told, count in counts.items() if "torch" in told) > 30
+    assert counts["agree"] > 50
+    assert sum(count for told, count in counts.items() if "runtime" in told) > 15
+    assert sum(count for told, count in counts.items() if "torch" in told) > 15
 
 
 def test_altered_onnx_models_are_refused_or_run() -> None:

@@ -12,7 +12,7 @@ import torch
 from sweep_architectures import chosen, difference
 
 TOOL = Path(__file__).parents[3] / "tools" / "sweep_architectures.py"
-SAMPLE = "timm/starnet/1", "timm/shvit/2", *(f"transformers/{kind}" for kind in ("bert", "opt", "vit", "wav2vec2"))
+SAMPLE = "timm/starnet/1", *(f"transformers/{kind}" for kind in ("bert", "wav2vec2"))
 
 
 def _sweep(*arguments: str) -> tuple[int, list[str]]:
@@ -25,7 +25,7 @@ def test_a_sample_is_as_torch_has_it() -> None:
     code, lines = _sweep("--only", f"^({'|'.join(SAMPLE)})$")
     assert code == 0, lines
     assert [line.split()[:2] for line in lines[1 : 1 + len(SAMPLE)]] == [[unit, "ok"] for unit in sorted(SAMPLE)]
-    assert "6 of 6 are as torch has them" in lines
+    assert "3 of 3 are as torch has them" in lines
 
 
 @pytest.mark.slow

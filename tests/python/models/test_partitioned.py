@@ -123,11 +123,11 @@ def _equal_by_every_strategy(name: str, target: Any, broken: bool = False) -> di
     return reports
 
 
-def _slow_from(*names: str) -> list[Any]:
-    return [pytest.param(name, marks=pytest.mark.slow) if name in names else name for name in NETS]
+def _marked(mark: pytest.MarkDecorator, *names: str) -> list[Any]:
+    return [pytest.param(name, marks=mark) if name in names else name for name in NETS]
 
 
-ALL = _slow_from("onet", "resnet18", "mobilenet_v2", "minilm")
+ALL = _marked(pytest.mark.slow, "onet", "resnet18", "mobilenet_v2", "minilm")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -158,7 +158,7 @@ def test_every_fourth_block_has_an_unsupported_operator(name: str) -> None:
     assert len(npu) >= found["lower_bound_subgraphs"]["relu-only"] >= (1 if name == "pnet" else 2)
 
 
-@pytest.mark.parametrize("name", _slow_from(*list(NETS)[1:]))
+@pytest.mark.parametrize("name", _marked(pytest.mark.long, "resnet18", "mobilenet_v2"))
 def test_cpu_and_two_presets(name: str) -> None:
     """relu-mul can do all that relu-only can: equal costs leave the choice open, and the plan is the same each time."""
     _equal_by_every_strategy(name, "cpu+relu-only+relu-mul")

@@ -207,8 +207,15 @@ def between(op: dict[str, Any], sample: str, before: bool, step: bool, also: boo
     return builder.finish(), feeds, names
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
-@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize(
+    ("before", "target"),
+    [
+        (False, "cpu"),
+        (True, "cpu"),
+        (True, "cpu+relu-only"),
+        pytest.param(False, "cpu+relu-only", marks=pytest.mark.long),
+    ],
+)
 def test_every_operator_on_feature_maps(before: bool, target: str) -> None:
     tried = 0
     for op in _core.operators():

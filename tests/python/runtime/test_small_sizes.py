@@ -96,14 +96,21 @@ def try_sample(op: dict[str, Any], sample: str, size: int, target: str) -> Itera
             yield kind if got is not None else "refused"
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only"])
-@pytest.mark.parametrize("size", [0, 1])
-@pytest.mark.parametrize("part", range(4))
+PARTS = 8
+# On an NPU a sample of both sizes; `make test-long` has the rest.
+CASES = [(part, size, "cpu") for part in range(PARTS) for size in (0, 1)] + [
+    pytest.param(part, size, "cpu+relu-only", marks=[] if part == size else pytest.mark.long)
+    for part in range(PARTS)
+    for size in (0, 1)
+]
+
+
+@pytest.mark.parametrize(("part", "size", "target"), CASES)
 def test_every_sample(part: int, size: int, target: str) -> None:
     counts = Counter[str]()
-    for op in OPERATORS[part::4]:
+    for op in OPERATORS[part::PARTS]:
         for sample in op["samples"]:
             counts.update(try_sample(op, sample, size, target))
-    assert counts["known"] > 200
-    assert counts["open"] > 150
+    assert counts["known"] > 100
+    assert counts["open"] > 75
     assert counts["of nothing"] < 10

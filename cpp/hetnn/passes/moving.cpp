@@ -93,7 +93,7 @@ Rule slice_of_gather() {
             const int64_t begin = std::clamp<int64_t>(start < 0 ? start + count : start, 0, count);
             const auto some =
                 all.subspan(static_cast<size_t>(begin), static_cast<size_t>(m.root()->output()->shape()[1].value()));
-            return build.like(*m.node("order"), {m.value("x"), build.constant(indices(some))});
+            return build.op("gather", {m.value("x"), build.constant(indices(some))}, m.node("order")->attrs());
           }};
 }
 

@@ -78,6 +78,8 @@ class OpenVino(Backend):
         except RuntimeError as error:
             return [Reason("openvino_refuses", node.nodes()[-1]["op"], "a model it reads", _first_line(error))]
         left = sorted({op.get_type_name() for op in model.get_ops() if op.get_friendly_name() not in taken} - _EDGES)
+        if _may_be_misordered(model):
+            return [Reason("openvino_misorders", "Gather of all channels", "channels in their order", _MISORDERED)]
         if left:
             found = ", ".join(left)
             sentence = f"OpenVINO runs no {found} on {self._device}"
@@ -144,6 +146,20 @@ class OpenVino(Backend):
         from hetnn.exporters.onnx import export
 
         return self._core.read_model(export(graph).SerializeToString(), b"")
+
+
+# Seen in 2026.4.1 on the CPU: a 1x1 convolution behind Gather(x, [3, 0, 1, 2], axis=1) reads the inverse order.
+_MISORDERED = "OpenVINO folds an order of channels into the weights of the convolution behind it, by its inverse"
+
+
+def _may_be_misordered(model: Any) -> bool:
+    return any(
+        op.get_type_name() == "Gather"
+        and op.input_value(1).get_node().get_type_name() == "Constant"
+        and len(op.get_output_partial_shape(0)) > 2
+        and op.get_input_partial_shape(0) == op.get_output_partial_shape(0)
+        for op in model.get_ops()
+    )
 
 
 # What every model has at its edges, whatever the device.

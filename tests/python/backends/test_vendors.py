@@ -163,6 +163,24 @@ def test_trials_leave_what_a_model_keeps(target: str) -> None:
     assert torch.allclose(exe(x), torch.relu(model.layer(x)).detach() + 1, atol=1e-5)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_channels_in_another_order_stay_in_it(target: str) -> None:
+    """OpenVINO 2026.4 computes such a convolution wrongly where it is given both."""
+
+    class Rolled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Conv2d(4, 5, 1)
+
+        def forward(self, x: torch.Tensor) -> Any:
+            return self.layer(torch.relu(torch.roll(x, 1, 1)))
+
+    model, x = Rolled().eval(), torch.randn(2, 4, 6, 7)
+    exe = hetnn.compile(torch.export.export(model, (x,)), target, strategy="take-all")
+    assert torch.allclose(exe(x), model(x).detach(), atol=1e-5)
+    assert exe.report("dict")["macs_on"][target.removeprefix("cpu+")] > 0
+
+
 def test_onnx_runtime_says_what_nodes_take() -> None:
     """The product of large matrices takes most of it, whatever ONNX Runtime makes of the nodes around."""
     backend = OnnxRuntime("mine", {})

@@ -139,6 +139,18 @@ def test_every_mixture(name: str, target: str) -> None:
             np.testing.assert_allclose(mine, theirs.detach().numpy(), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("groups", [2, 3])
+def test_a_part_of_ordered_channels_is_a_result(groups: int) -> None:
+    class Cut(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            y = x.view(2, groups, 6 // groups, 4, 5).transpose(1, 2).reshape(2, 6, 4, 5)
+            return torch.roll(y, 1, 1)[:, :2], y[:, 3:]
+
+    x = torch.randn(2, 6, 4, 5)
+    for got, wanted in zip(hetnn.compile(Cut(), args=(x,))(x), Cut()(x), strict=True):
+        assert torch.equal(got, wanted)
+
+
 @pytest.mark.parametrize("op", ["mul", "floor_divide", "maximum"])
 @pytest.mark.parametrize("anchor", ["matmul", "group_norm", "expand"])
 def test_steps_read_what_lies_as_the_result_is_written(anchor: str, op: str) -> None:

@@ -89,7 +89,7 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   }
 }
 
-RegisterPart EpiloguePlan::take_register_part(bool with_addend, bool with_function) {
+RegisterPart EpiloguePlan::take_register_part(bool with_addend, RegisterFunctions functions) {
   RegisterPart part;
   const auto takes = [&](const Operand& operand, float scale) {
     part.addend_input = operand.input;
@@ -114,13 +114,17 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend, bool with_functi
     return step.function == ops::Function::relu || step.function == ops::Function::clamp;
   };
   if (const auto* first = steps_.empty() ? nullptr : std::get_if<Function>(steps_.data());
-      with_function && first && first->function && !is_bound(*first) &&
+      functions != RegisterFunctions::none && first && first->function && !is_bound(*first) &&
       (first->operand.row_stride == 0 || first->operand.row_group == 1)) {
-    part.function = first->function;
-    part.operand = first->operand;
-    part.c0 = first->c0;
-    part.c1 = first->c1;
-    steps_.erase(steps_.begin());
+    RegisterPart with = part;
+    with.function = first->function;
+    with.operand = first->operand;
+    with.c0 = first->c0;
+    with.c1 = first->c1;
+    if (functions == RegisterFunctions::all || with.has_slopes()) {
+      part = with;
+      steps_.erase(steps_.begin());
+    }
   }
   if (const auto* last = steps_.size() == 1 ? std::get_if<Function>(steps_.data()) : nullptr; last && is_bound(*last)) {
     part.lo = last->function == ops::Function::relu ? 0.0f : last->c0;

@@ -38,7 +38,24 @@ struct RegisterPart {
   float c0 = 0, c1 = 0;
   float lo = -std::numeric_limits<float>::infinity();
   float hi = std::numeric_limits<float>::infinity();
+
+  bool is_bounded() const {
+    return lo != -std::numeric_limits<float>::infinity() || hi != std::numeric_limits<float>::infinity();
+  }
+  /// Whether the function multiplies what is not above zero by one slope or one a channel.
+  bool has_slopes() const {
+    return function && operand.row_stride == 0 &&
+           (*function == ops::Function::prelu || *function == ops::Function::leaky_relu);
+  }
+  /// Where the function's operand of a channel stands, which is the first constant of a function that takes none; the
+  /// next channel's stands operand.col_step from there.
+  const float* operand_of(const std::byte* const* inputs, int64_t channel) const {
+    return operand.input < 0 ? &c0 : reinterpret_cast<const float*>(inputs[operand.input]) + channel * operand.col_step;
+  }
 };
+
+/// Which functions a kernel computes of its accumulators.
+enum class RegisterFunctions : uint8_t { none, slopes, all };
 
 /// Why an operand of a step cannot be combined with rows of such an output.
 Refusal refuse_operand(const TensorView& operand, const TensorView& output);
@@ -56,7 +73,7 @@ class EpiloguePlan {
   /// Removes a leading addition of a full operand or of a multiple of it (when the kernel can add one), then an
   /// elementwise function (when it can compute one), and a closing relu or clamp, when nothing else is between or
   /// behind them.
-  RegisterPart take_register_part(bool with_addend = true, bool with_function = false);
+  RegisterPart take_register_part(bool with_addend = true, RegisterFunctions functions = RegisterFunctions::none);
 
   /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
   /// with rows ld elements apart. `inputs` are the pointers of the run.

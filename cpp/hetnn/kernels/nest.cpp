@@ -87,10 +87,10 @@ void Nest::locate(int64_t row, int64_t* offsets) const {
   }
 }
 
-void Nest::each_tile(int thread, int threads, int64_t max_elems, void (*call)(void* body, const Tile& tile),
-                     void* body) const {
+void Nest::each_tile(int thread, int threads, int64_t max_elems, int64_t max_cols,
+                     void (*call)(void* body, const Tile& tile), void* body) const {
   if (elems_ == 0) return;
-  const int64_t tile_cols = std::min(cols(), max_elems);
+  const int64_t tile_cols = std::min({cols(), max_elems, max_cols});
   const int64_t tile_rows = std::clamp<int64_t>(max_elems / tile_cols, 1, rows());
   const int64_t col_tiles = (cols() + tile_cols - 1) / tile_cols;
   const int64_t row_tiles = (rows() + tile_rows - 1) / tile_rows;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory_resource>
 #include <span>
 #include <string_view>
@@ -79,18 +80,19 @@ class Nest {
     const int64_t* offsets;
   };
 
-  /// Cuts this thread's share of the space into tiles of at most `max_elems` elements and calls f(tile) for each. The
-  /// cut does not depend on the number of threads.
+  /// Cuts this thread's share of the space into tiles of at most `max_elems` elements, as wide as they can be but for
+  /// `max_cols`, and calls f(tile) for each. The cut does not depend on the number of threads.
   template <typename F>
-  void for_tiles(int thread, int threads, int64_t max_elems, F f) const {
+  void for_tiles(int thread, int threads, int64_t max_elems, F f,
+                 int64_t max_cols = std::numeric_limits<int64_t>::max()) const {
     each_tile(
-        thread, threads, max_elems, [](void* body, const Tile& tile) { (*static_cast<F*>(body))(tile); }, &f);
+        thread, threads, max_elems, max_cols, [](void* body, const Tile& tile) { (*static_cast<F*>(body))(tile); }, &f);
   }
 
  private:
   // One loop over tiles for all bodies.
-  void each_tile(int thread, int threads, int64_t max_elems, void (*call)(void* body, const Tile& tile),
-                 void* body) const;
+  void each_tile(int thread, int threads, int64_t max_elems, int64_t max_cols,
+                 void (*call)(void* body, const Tile& tile), void* body) const;
 
   int64_t elems_ = 1;
   std::vector<int64_t> dims_;                  // at least two, outermost first

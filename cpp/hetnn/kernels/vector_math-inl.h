@@ -204,6 +204,9 @@ HWY_INLINE VF Expm1(VF x) {
   return hn::CopySign(y, x);  // of -0 too
 }
 
+// As PReLU has it.
+HWY_INLINE VF Sloped(VF x, VF slope) { return hn::IfThenElse(hn::Gt(x, hn::Zero(DF())), x, hn::Mul(x, slope)); }
+
 // NaN in either operand gives NaN, unlike the bare instruction.
 HWY_INLINE VF MaxNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtLeast(a, b)); }
 HWY_INLINE VF MinNan(VF a, VF b) { return hn::IfThenElse(hn::IsNaN(a), a, AtMost(a, b)); }

@@ -61,11 +61,15 @@ HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t la
     }
   }
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+  const VF slopes = t.slopes == nullptr ? hn::Zero(d)
+                    : t.slope_step == 0 ? hn::Set(d, *t.slopes)
+                                        : load(t.slopes + channel);
 #pragma GCC unroll 2
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
     for (int p = 0; p < kPixels; ++p) {
-      const VF y = AtMost(hi, AtLeast(lo, acc[r][p]));
+      const VF sum = t.slopes == nullptr ? acc[r][p] : Sloped(acc[r][p], slopes);
+      const VF y = AtMost(hi, AtLeast(lo, sum));
       float* out = t.out + r * t.out_row + p * t.ld_out + channel;
       if (kTail) {
         StoreFirst(y, out, lanes);

@@ -82,12 +82,16 @@ void Grouped(const SlidingTile& t) {
     const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - channel));
     const bool all = left == static_cast<size_t>(kLanes);
     const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
-    const VF bias = t.bias == nullptr ? hn::Zero(d)
-                    : all             ? hn::LoadU(d, t.bias + channel)
-                                      : LoadFirst(t.bias + channel, left);
+    const auto load = [&](const float* from) HWY_ATTR { return all ? hn::LoadU(d, from) : LoadFirst(from, left); };
+    const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
+    const VF slopes = t.slopes == nullptr ? hn::Zero(d)
+                      : t.slope_step == 0 ? hn::Set(d, *t.slopes)
+                                          : load(t.slopes + channel);
 #pragma GCC unroll 8
     for (int p = 0; p < kCount; ++p) {
-      const VF y = AtMost(hi, AtLeast(lo, t.bias == nullptr ? acc[p] : hn::Add(acc[p], bias)));
+      VF y = t.bias == nullptr ? acc[p] : hn::Add(acc[p], bias);
+      if (t.slopes != nullptr) y = Sloped(y, slopes);
+      y = AtMost(hi, AtLeast(lo, y));
       float* out = t.out + p * t.ld_out + channel;
       all ? hn::StoreU(y, d, out) : StoreFirst(y, out, left);
     }

@@ -129,23 +129,12 @@ class PlanesConv final : public Kernel {
 
   // A function of one value or of one a channel is computed before the tile is written.
   void take_steps(const KernelCall& call) {
-    registers_ = epilogue_.take_register_part(false, true);
+    registers_ = epilogue_.take_register_part(false, RegisterFunctions::all);
     if (registers_.operand.row_stride != 0) {
       epilogue_ = EpiloguePlan(call, call.outputs[0]);
       registers_ = epilogue_.take_register_part(false);
     }
-    if (!registers_.function) return;
-    has_slopes_ = *registers_.function == ops::Function::prelu || *registers_.function == ops::Function::leaky_relu;
-    if (!has_slopes_) function_ = block_function(*registers_.function);
-  }
-
-  bool is_bounded() const {
-    return registers_.lo != -std::numeric_limits<float>::infinity() ||
-           registers_.hi != std::numeric_limits<float>::infinity();
-  }
-  const float* operand(const std::byte* const* inputs, int64_t channel) const {
-    const StepOperand& operand = registers_.operand;
-    return operand.input < 0 ? &registers_.c0 : floats(inputs[operand.input]) + channel * operand.col_step;
+    if (registers_.function && !registers_.has_slopes()) function_ = block_function(*registers_.function);
   }
 
   void run_row(int64_t row_pixel, const float* const* taps, const std::byte* const* inputs, float* out) const {
@@ -155,7 +144,7 @@ class PlanesConv final : public Kernel {
     tile.products = products();
     tile.slope_step = registers_.operand.col_step;
     tile.sums = sums;
-    tile.bounded = !function_ && is_bounded();
+    tile.bounded = !function_ && registers_.is_bounded();
     tile.lo = registers_.lo;
     tile.hi = registers_.hi;
     for (int64_t x = 0; x < g_.out_width; x += block_pixels_) {
@@ -167,7 +156,7 @@ class PlanesConv final : public Kernel {
         tile.part_outputs = tile.outputs == kPanel ? part_outputs_ : last_part_outputs_;
         tile.panel = floats(inputs[1]) + channel * tile.products;
         tile.bias = bias_ ? floats(inputs[2]) + channel : nullptr;
-        tile.slopes = has_slopes_ ? operand(inputs, channel) : nullptr;
+        tile.slopes = registers_.has_slopes() ? registers_.operand_of(inputs, channel) : nullptr;
         functions_->compute(tile);
         if (function_) apply_function(tile, inputs, channel);
         functions_->write(sums, tile.outputs, tile.pixels, pixels + channel, out_pitch_);
@@ -184,15 +173,15 @@ class PlanesConv final : public Kernel {
                 .ld_out = kPlanesPixels,
                 .rows = tile.outputs,
                 .cols = tile.pixels};
-    block.operand = operand(inputs, channel);
+    block.operand = registers_.operand_of(inputs, channel);
     block.ld_operand = registers_.operand.col_step;
     block.c0 = registers_.c0;
     block.c1 = registers_.c1;
     function_(block);
-    if (!is_bounded()) return;
+    if (!registers_.is_bounded()) return;
     block.c0 = registers_.lo;
     block.c1 = registers_.hi;
-    block_function(ops::Function::clamp)(block);
+    bound_(block);
   }
 
   WindowGeometry g_;
@@ -200,8 +189,7 @@ class PlanesConv final : public Kernel {
   const PlanesFunctions* functions_;
   EpiloguePlan epilogue_;
   RegisterPart registers_;
-  BlockFunction function_ = nullptr;
-  bool has_slopes_ = false;
+  BlockFunction function_ = nullptr, bound_ = block_function(ops::Function::clamp);
   bool bias_;
   int64_t out_pitch_;
   int64_t block_pixels_, part_outputs_, last_part_outputs_;

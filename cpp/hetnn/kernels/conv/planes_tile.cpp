@@ -63,7 +63,7 @@ void PlaneSums(const PlanesTile& t, int64_t output, int64_t pixel) {
     for (int v = 0; v < kVectors; ++v) {
       VF y = acc[o][v];
       if (t.bias != nullptr) y = hn::Add(y, bias);
-      if (t.slopes != nullptr) y = hn::IfThenElse(hn::Gt(y, hn::Zero(d)), y, hn::Mul(y, slope));
+      if (t.slopes != nullptr) y = Sloped(y, slope);
       if (t.bounded) y = AtMost(hi, AtLeast(lo, y));
       hn::Store(y, d, sums + o * kPlanesPixels + v * kLanes);
     }

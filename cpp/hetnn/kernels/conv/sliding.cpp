@@ -23,7 +23,7 @@ class SlidingConv final : public Kernel {
       : g_(g),
         shape_(sliding_shape(g)),
         epilogue_(call, call.outputs[0]),
-        registers_(epilogue_.take_register_part(false)),
+        registers_(epilogue_.take_register_part(false, RegisterFunctions::slopes)),
         functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns))
                                  : grouped_functions(shape_.k)),
         rows_(functions_.pair != nullptr && step_of(g.rows) == 1 ? 2 : 1),
@@ -82,6 +82,8 @@ class SlidingConv final : public Kernel {
     tile.channels = channels.end - channels.begin;
     tile.input_channels = g_.channels - first_input;
     tile.group_outputs = g_.out_channels / g_.groups;
+    tile.slopes = registers_.has_slopes() ? registers_.operand_of(inputs, channels.begin) : nullptr;
+    tile.slope_step = registers_.operand.col_step;
     tile.lo = registers_.lo;
     tile.hi = registers_.hi;
     const float* image = floats(inputs[0]) + n * g_.height * g_.width * in_pitch_ + first_input;

@@ -25,6 +25,8 @@ struct SlidingTile {
   int64_t channels;        // written
   int64_t input_channels;  // that may be read from `in` on
   int64_t group_outputs;   // 16 are a multiple of it
+  const float* slopes;     // what is not above zero is multiplied by these, slope_step 0 or 1 elements apart; or null
+  int64_t slope_step;
   float lo, hi;
 };
 

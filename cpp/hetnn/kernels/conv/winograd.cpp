@@ -8,6 +8,7 @@
 #include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/kernels/conv/implicit.h"
 #include "hetnn/kernels/conv/winograd_transform.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
@@ -42,7 +43,7 @@ class WinogradConv final : public Kernel {
         in_stride_(aligned_elems(g.channels)),
         out_stride_(panels_ * kPanel),
         epilogue_(call, call.outputs[0]),
-        registers_(epilogue_.take_register_part()),
+        registers_(epilogue_.take_register_part(true, RegisterFunctions::slopes)),
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
@@ -186,6 +187,8 @@ class WinogradConv final : public Kernel {
     t.addend_scale = registers_.addend_scale;
     t.addend_row = g_.out_width * registers_.addend_pitch;
     t.channels = g_.out_channels;
+    t.slopes = registers_.has_slopes() ? registers_.operand_of(inputs, 0) : nullptr;
+    t.slope_step = registers_.operand.col_step;
     t.lo = registers_.lo;
     t.hi = registers_.hi;
     for (int64_t i = share.begin; i < share.end; ++i) {
@@ -282,11 +285,16 @@ class WinogradPacker final : public Packer {
 
 bool winograd_pays(const WindowGeometry& g) {
   // Fourfold weights are fetched: 144 bytes for each pair of channels, in whose time from memory a processor multiplies
-  // by 9 for some 160 pixels. Weights that stay in a cache cost less. With few channels the transforms cost more.
+  // by 9 for some 160 pixels. Weights that stay in a cache cost less.
   constexpr int64_t kLeastPixels = 180, kCachedPixels = 144, kCached_bytes = 8 << 20;
   const int64_t least = packed_winograd_bytes(g) <= kCached_bytes ? kCachedPixels : kLeastPixels;
-  return fits(g) && g.channels >= 32 && g.out_channels >= 32 && g.out_height >= 12 && g.out_width >= 12 &&
-         g.out_pixels() >= least;
+  if (!fits(g) || has_few_channels(g) || g.out_height < 12 || g.out_width < 12 || g.out_pixels() < least) return false;
+  // Multiplications of vectors for a tile of outputs, and those in whose time one of inputs is transformed for 16
+  // channels, and one of outputs back.
+  constexpr int64_t kDirect = 16 * 9, kProduct = 36, kInput = 330, kOutput = 360;
+  const auto vectors = [](int64_t channels) { return (channels + kPanel - 1) / kPanel; };
+  const int64_t sums = g.channels * vectors(g.out_channels);
+  return kProduct * sums + kInput * vectors(g.channels) + kOutput * vectors(g.out_channels) < kDirect * sums;
 }
 
 Refusal refuse_winograd(const WindowGeometry& g) {

@@ -98,6 +98,9 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
   }
   const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi), scale = hn::Set(d, t.addend_scale);
+  const VF slopes = t.slopes == nullptr ? hn::Zero(d)
+                    : t.slope_step == 0 ? hn::Set(d, *t.slopes)
+                                        : load(t.slopes + channel);
 #pragma GCC unroll 4
   for (int j = 0; j < kWinogradOutput; ++j) {
     if (j >= t.cols) break;
@@ -111,6 +114,7 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
       VF y = hn::Add(result[i], bias);
       if (t.addend != nullptr)
         y = hn::MulAdd(load(t.addend + i * t.addend_row + j * t.addend_pixel + channel), scale, y);
+      if (t.slopes != nullptr) y = Sloped(y, slopes);
       y = AtMost(hi, AtLeast(lo, y));
       float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
       if (kTail) {

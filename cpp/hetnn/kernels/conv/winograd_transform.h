@@ -31,6 +31,8 @@ struct WinogradOutputTile {
   const float* addend;  // its multiple by addend_scale is added, laid out as `out` with its own strides; or null
   int64_t addend_row, addend_pixel;
   float addend_scale;
+  const float* slopes;  // what is not above zero is multiplied by these, slope_step 0 or 1 elements apart; or null
+  int64_t slope_step;
   float* out;
   int64_t out_row, out_pixel;  // elements between rows and pixels
   int64_t rows, cols;

@@ -6,7 +6,8 @@ namespace hetnn::kernels {
 PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
     : shape_(shape),
       epilogue_(std::move(epilogue)),
-      registers_(epilogue_.take_register_part(true, finish_functions() != nullptr)),
+      registers_(epilogue_.take_register_part(
+          true, finish_functions() != nullptr ? RegisterFunctions::all : RegisterFunctions::none)),
       finish_(registers_.function ? finish_functions()[static_cast<size_t>(*registers_.function)] : nullptr),
       micro_(&micro_table(shape.weights)),
       split_(shape, micro_->max_rows, micro_->panels_for(shape.rows, shape.panels_per_group())),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/visit_dtype.h"
@@ -37,7 +38,8 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
   auto* to = reinterpret_cast<T*>(to_bytes);
   const int64_t to_row = nest.row_stride(0), to_col = nest.col_stride(0);
   const int64_t from_row = nest.row_stride(1), from_col = nest.col_stride(1);
-  nest.for_tiles(thread, threads, kTile, [&](const Nest::Tile& tile) {
+  const bool turns = !(to_col == 1 && from_col == 1) && (to_row < to_col || from_row < from_col);
+  const auto copy_tile = [&](const Nest::Tile& tile) {
     T* out = to + tile.offsets[0];
     const T* in = from + tile.offsets[1];
     if (to_col == 1 && from_col == 1) {
@@ -45,7 +47,7 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
         std::memcpy(out + r * to_row, in + r * from_row, static_cast<size_t>(tile.cols) * sizeof(T));
       return;
     }
-    if (to_row >= to_col && from_row >= from_col) {
+    if (!turns) {
       for (int64_t r = 0; r < tile.rows; ++r)
         copy_row(in + r * from_row, from_col, out + r * to_row, to_col, tile.cols);
       return;
@@ -62,7 +64,12 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
       for (int64_t r = 0; r < tile.rows; ++r)
         for (int64_t c = c0; c < c1; ++c) out[r * to_row + c * to_col] = in[r * from_row + c * from_col];
     }
-  });
+  };
+  // As high as wide where lines of the cache run down the columns, so that each is read once.
+  constexpr int64_t kSide = 64;
+  static_assert(kSide * kSide == kTile);
+  nest.for_tiles(thread, threads, kTile, copy_tile,
+                 turns ? kTile / std::clamp<int64_t>(nest.rows(), 1, kSide) : std::numeric_limits<int64_t>::max());
 }
 
 /// Two elements of four bytes that lie side by side on both sides, as the parts of a complex number.

@@ -50,7 +50,28 @@ HWY_INLINE void TransposeSquare(const float* from, int64_t from_ld, float* to, i
     hn::StoreU(hn::ConcatUpperUpper(d, fours[j + 4], fours[j]), d, to + (j + 4) * to_ld);
   }
 }
+
+// Eight rows of four.
+HWY_INLINE void TransposeFours(const float* from, int64_t from_ld, float* to, int64_t to_ld) {
+  const hn::CappedTag<float, 4> d;
+  const hn::Repartition<double, decltype(d)> wide;
+  for (int64_t i = 0; i < kSide; i += 4) {
+    const auto load = [&](int64_t k) HWY_ATTR { return hn::LoadU(d, from + (i + k) * from_ld); };
+    const auto a = load(0), b = load(1), c = load(2), e = load(3);
+    const auto ab = hn::BitCast(wide, hn::InterleaveLower(d, a, b)),
+               ce = hn::BitCast(wide, hn::InterleaveLower(d, c, e));
+    const auto up_ab = hn::BitCast(wide, hn::InterleaveUpper(d, a, b));
+    const auto up_ce = hn::BitCast(wide, hn::InterleaveUpper(d, c, e));
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, ab, ce)), d, to + i);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, ab, ce)), d, to + to_ld + i);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, up_ab, up_ce)), d, to + 2 * to_ld + i);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, up_ab, up_ce)), d, to + 3 * to_ld + i);
+  }
+}
 #else
+HWY_INLINE void TransposeFours(const float* from, int64_t from_ld, float* to, int64_t to_ld) {
+  TransposeEach(from, from_ld, to, to_ld, kSide, 4);
+}
 HWY_INLINE void TransposeSquare(const float* from, int64_t from_ld, float* to, int64_t to_ld) {
   TransposeEach(from, from_ld, to, to_ld, kSide, kSide);
 }
@@ -65,6 +86,9 @@ HWY_INLINE void Transpose(const float* from, int64_t from_ld, float* to, int64_t
     float* out = to + j * to_ld + i;
     if (i + kSide <= rows && j + kSide <= cols) {
       TransposeSquare(at, from_ld, out, to_ld);
+    } else if (i + kSide <= rows && j + 4 <= cols) {
+      TransposeFours(at, from_ld, out, to_ld);
+      TransposeEach(at + 4, from_ld, out + 4 * to_ld, to_ld, kSide, cols - j - 4);
     } else {
       TransposeEach(at, from_ld, out, to_ld, std::min(kSide, rows - i), std::min(kSide, cols - j));
     }

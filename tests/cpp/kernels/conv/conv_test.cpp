@@ -280,6 +280,7 @@ TEST(Conv2d, StepsBehindEveryVariant) {
       {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
       {{.n = 2, .c = 3, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
       {{.n = 2, .c = 21, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 21}, 2e-6},
+      {{.n = 2, .c = 20, .h = 6, .w = 7, .o = 20, .kh = 3, .kw = 3, .groups = 5, .algorithm = "grouped"}, 2e-6},
       {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
        1e-5}};
   for (const Variant& variant : variants) {
@@ -294,11 +295,12 @@ TEST(Conv2d, StepsBehindEveryVariant) {
       const TensorView y = nhwc ? TensorView::nhwc(DType::f32, out) : TensorView::plain(DType::f32, out);
       const auto conv = meaning("conv2d", {x, w, b}, attrs_of(c));
       const int64_t pixels = g.height * g.width;
-      std::vector<double> relu(conv.size()), steps(conv.size());
+      std::vector<double> relu(conv.size()), steps(conv.size()), leaky(conv.size());
       for (size_t i = 0; i < conv.size(); ++i) {
         const size_t channel = i / static_cast<size_t>(pixels) % static_cast<size_t>(c.o);
         const size_t image = i / static_cast<size_t>(pixels * c.o);
         relu[i] = std::max(0.0, conv[i] + residual.values[i]);
+        leaky[i] = std::clamp(conv[i] > 0 ? conv[i] : 0.25 * conv[i], -0.1, 0.8);
         double v = conv[i] > 0 ? conv[i] : conv[i] * slopes.values[channel];
         v = v * gate.values[image * static_cast<size_t>(c.o) + channel] + residual.values[i];
         steps[i] = 1.0 / (1.0 + std::exp(-v));
@@ -306,6 +308,8 @@ TEST(Conv2d, StepsBehindEveryVariant) {
       const Params params = params_of(c, true);
       check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c),
                    {{"add", 3, {}}, {"relu", -1, {}}});
+      check_kernel("conv2d", {x, w, b}, {y}, params, {leaky}, variant.tolerance, "leaky relu clamp " + describe(c),
+                   {{"leaky_relu", -1, {0.25}}, {"clamp", -1, {-0.1, 0.8}}});
       check_kernel("conv2d", {x, w, b, slopes, gate, residual}, {y}, params, {steps}, variant.tolerance,
                    "prelu gate add sigmoid " + describe(c),
                    {{"prelu", 3, {}}, {"mul", 4, {}}, {"add", 5, {}}, {"sigmoid", -1, {}}});
@@ -410,6 +414,7 @@ TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
   EXPECT_EQ(recommended(512, 7, 3, 1), "direct");
   EXPECT_EQ(recommended(64, 56, 3, 2), "direct");
   EXPECT_EQ(recommended(64, 56, 5, 1), "direct");
+  EXPECT_EQ(recommended(16, 56, 3, 1), "winograd");
   EXPECT_EQ(recommended(8, 56, 3, 1), "direct");
 }
 

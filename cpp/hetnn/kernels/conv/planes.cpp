@@ -201,12 +201,11 @@ bool planes_pay(const KernelCall& call, const WindowGeometry& g) {
   if (call.inputs[0].layout != Layout::plain || call.outputs[0].layout != Layout::nhwc || g.groups > 1 ||
       g.channels > kMostChannels || g.taps() * g.channels > kMostProducts)
     return false;
-  const auto in_vectors = [](int64_t count) { return static_cast<double>((count + kPanel - 1) / kPanel * kPanel); };
-  // Lanes of a row's multiplications. Sums of one panel wait for their loads a quarter of the time; turning rows of
-  // pixels into pixels takes a tenth of it.
-  const double product =
-      static_cast<double>(g.out_width) * in_vectors(g.out_channels) * (g.out_channels <= kPanel ? 1.25 : 1.0);
-  return 1.1 * in_vectors(g.out_width) * static_cast<double>(g.out_channels) <= product;
+  const auto in_vectors = [](int64_t count) { return (count + kPanel - 1) / kPanel * kPanel; };
+  // Twentieths of the time of a row's lanes. Sums of one panel wait for their loads a quarter of the time; turning rows
+  // of pixels into pixels takes a tenth of it.
+  const int64_t product = g.out_width * in_vectors(g.out_channels) * (g.out_channels <= kPanel ? 25 : 20);
+  return in_vectors(g.out_width) * g.out_channels * 22 <= product;
 }
 
 std::unique_ptr<Kernel> make_planes_conv(const KernelCall& call, const WindowGeometry& g) {

@@ -9,7 +9,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
-CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.cmake' -o -name CMakeLists.txt \))
+CPP_SOURCES := $(shell find cpp bindings cmake -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.inc' -o -name '*.gradient' -o -name '*.cmake' -o -name CMakeLists.txt \))
 PACKAGE_SOURCES := $(CPP_SOURCES) CMakeLists.txt pyproject.toml README.md tools/package_page.py $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.json' -o -name py.typed -o -path '*/page/*')
 CPP_FORMATTED := $(shell find cpp bindings tests/cpp tests/fuzz benchmarks -name '*.cpp' -o -name '*.h' 2>/dev/null)
 CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)

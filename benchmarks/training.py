@@ -4,7 +4,8 @@
                                   [--json FILE]
 
 First as many steps as --steps on the same data from the same values: the largest difference of a loss from eager's, of
-its own size, and beside it that of eager itself from values 1e-7 of their size apart: what rounding alone makes of it.
+its own size, and beside it that of eager itself from values 1e-7 of their size apart: what rounding alone makes of it;
+then how far hetnn's and eager's are from those of eager in f64.
 Labels are taught, the largest of ten fixed sums over the inputs: of random ones nothing can be learnt, and losses that
 never fall say little. Then steps in turns: a step's time is the least of a block of them, a ratio the median over
 rounds of a peer's time over hetnn's; above 1 hetnn is ahead. At last the most memory that a step needs
@@ -32,7 +33,7 @@ import step_memory
 import torch
 from timing import Run, rounds_us
 from torch import nn
-from training_networks import LEARNING_RATE, NETWORKS, OPTIMIZERS, Teacher, Trained
+from training_networks import LEARNING_RATE, NETWORKS, OPTIMIZERS, Exact, Teacher, Trained
 
 import hetnn
 
@@ -66,9 +67,10 @@ def measured(name: str, told: argparse.Namespace) -> dict[str, Any]:
     peers: dict[str, Callable[..., float]] = {"hetnn": step, "eager": Trained(model, told.optimizer)}
     if told.inductor:
         peers["inductor"] = Trained(model, told.optimizer, torch.compile)
-    beside = Trained(moved(model), told.optimizer)
-    losses = [(peers["eager"](*one), step(*one), beside(*one)) for one in batches]
+    beside, exact = Trained(moved(model), told.optimizer), Exact(model, told.optimizer)
+    losses = [(peers["eager"](*one), step(*one), beside(*one), exact(*one)) for one in batches]
     row["loss_away"], row["moved_away"] = (max(abs(one[k] / one[0] - 1) for one in losses) for k in (1, 2))
+    row["f64_away"], row["eager_f64_away"] = (max(abs(one[k] / one[3] - 1) for one in losses) for k in (1, 0))
     runs: dict[str, Run] = {peer: partial(run, *batches[0]) for peer, run in peers.items()}
     took = rounds_us(runs, told.rounds, BLOCK_S)
     row["hetnn_us"] = min(took["hetnn"])
@@ -102,7 +104,8 @@ def main() -> int:
     torch.set_num_threads(told.threads)
     rows = []
     print(
-        f"{'network':14} {'compile s':>9} {'loss away':>10} {'eager away':>10} {'hetnn us':>9} {'x eager':>8} "
+        f"{'network':14} {'compile s':>9} {'loss away':>10} {'eager away':>10} "
+        f"{'from f64':>9} {'eager':>8} {'hetnn us':>9} {'x eager':>8} "
         f"{'x inductor':>10} {'MB':>6} {'MB eager':>8}"
     )
     for name in told.only.split(","):
@@ -111,7 +114,7 @@ def main() -> int:
         inductor = f"{row['x_inductor']:10.2f}" if "x_inductor" in row else " " * 10
         print(
             f"{name:14} {row['compile_s']:9.2f} {row['loss_away']:10.1e} {row['moved_away']:10.1e} "
-            f"{row['hetnn_us']:9.0f} "
+            f"{row['f64_away']:9.1e} {row['eager_f64_away']:8.1e} {row['hetnn_us']:9.0f} "
             f"{row['x_eager']:8.2f} {inductor} {row['mb_hetnn']:6.1f} {row['mb_eager']:8.1f}",
             flush=True,
         )

@@ -107,3 +107,13 @@ class Trained:
         loss.backward()
         self._optimizer.step()
         return float(loss)
+
+
+class Exact(Trained):
+    """The same in f64."""
+
+    def __init__(self, model: nn.Module, optimizer: str) -> None:
+        super().__init__(copy.deepcopy(model).double(), optimizer)
+
+    def __call__(self, x: torch.Tensor, y: torch.Tensor) -> float:
+        return super().__call__(x.double() if x.is_floating_point() else x, y)

@@ -112,14 +112,22 @@ class Reverse {
       if (!moving_.contains(node.input(k))) continue;
       if (!slopes[k]) {
         miss(node, "");
-      } else if (slopes[k].is(1)) {
-        add(node.input(k), came);
-      } else if (slopes[k].is(-1)) {
-        add(node.input(k), maker_.op("neg", {came}));
       } else if (!slopes[k].is(0)) {
-        add(node.input(k), maker_.op("mul", {came, maker_.formula(slopes[k], operands, dtype)}));
+        add(node.input(k), times(came, slopes[k], operands));
       }
     }
+  }
+
+  // Of two slopes one is chosen together with what came, so that the choice follows what made that.
+  ir::Value* times(ir::Value* came, const ops::Expression& slope, const std::map<std::string, ir::Value*>& operands) {
+    const DType dtype = came->dtype();
+    if (slope.is(0)) return maker_.number(dtype, 0);
+    if (slope.is(1)) return came;
+    if (slope.is(-1)) return maker_.op("neg", {came});
+    if (slope.op() != "where") return maker_.op("mul", {came, maker_.formula(slope, operands, dtype)});
+    ir::Value* condition = maker_.formula(slope.in()[0], operands, dtype);
+    ir::Value* chosen = times(came, slope.in()[1], operands);
+    return maker_.op("where", {condition, chosen, times(came, slope.in()[2], operands)});
   }
 
   void add(ir::Value* x, ir::Value* part) {

@@ -387,12 +387,12 @@ Item RuleAt::evaluate(const Term& term) {
       if (term.text == "and") return std::get<bool>(evaluate(term.in[0])) && std::get<bool>(evaluate(term.in[1]));
       return infix(term.text, evaluate(term.in[0]), evaluate(term.in[1]));
     case Kind::negate: {
-      const Item of = evaluate(term.in[0]);
+      Item of = evaluate(term.in[0]);
       if (value_in(of)) return maker_.op("neg", {value(of)});
       return is<Zero>(of) ? of : infix("-", is<double>(of) ? Item(0.0) : Item(Dim(0)), of);
     }
     case Kind::field: {
-      const Item of = evaluate(term.in[0]);
+      Item of = evaluate(term.in[0]);
       if (is<Zero>(of)) return of;
       const ir::Node* node = std::get<ir::Node*>(of);
       const auto& names = node->op().outputs;

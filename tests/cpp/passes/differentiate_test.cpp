@@ -114,6 +114,7 @@ Found check(std::string_view op, std::string_view sample) {
     return Found::nothing_real;  // is not for f64
   }
   std::vector<size_t> by;
+  by.reserve(graph.inputs().size());
   for (size_t k = 0; k < graph.inputs().size(); ++k)
     if (graph.inputs()[k]->dtype() == DType::f64) by.push_back(k);
   if (by.empty() || !add_sum(graph)) return Found::nothing_real;
@@ -172,6 +173,7 @@ std::vector<std::vector<double>> derivatives(std::string_view source, const std:
   for (ir::Value* part : differentiate(rewriter, graph.outputs().back(), xs)) rewriter.add_output(part);
   ir::verify(graph);
   std::vector<Tensor> inputs;
+  inputs.reserve(at.size());
   for (const auto& each : at) inputs.push_back(Tensor::of({static_cast<int64_t>(each.size())}, each));
   const std::vector<Tensor> results = ir::interpret(graph, inputs);
   std::vector<std::vector<double>> out;

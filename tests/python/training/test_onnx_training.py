@@ -71,7 +71,7 @@ def test_200_steps_are_eager_torchs(name: str, optimizer: str, tmp_path: Path) -
         moves.zero_grad()
         loss.backward()
         moves.step()
-        assert step(x, y) == pytest.approx(float(loss), rel=1e-4)
+        assert step(x, y) == pytest.approx(loss.item(), rel=1e-4)
     assert set(step.parameters()) == {name for name, _ in model.named_parameters()}
     x = torch.randn(shape)
     torch.testing.assert_close(step.inference()(x), model(x), rtol=1e-3, atol=1e-4)
@@ -98,7 +98,7 @@ def test_losses_are_torchs(loss: str, tmp_path: Path) -> None:
         moves.zero_grad()
         value.backward()
         moves.step()
-        assert step(x, y) == pytest.approx(float(value), rel=1e-5)
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
 
 
 def test_sizes_that_are_open_stay_open(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_sizes_that_are_open_stay_open(tmp_path: Path) -> None:
         moves.zero_grad()
         value.backward()
         moves.step()
-        assert step(x, y) == pytest.approx(float(value), rel=1e-4)
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-4)
 
 
 def test_it_needs_no_torch(tmp_path: Path) -> None:
@@ -205,7 +205,24 @@ def test_a_batch_norm_in_training_mode_keeps_what_the_model_keeps() -> None:
         moves.zero_grad()
         value.backward()
         moves.step()
-        assert step(x, y) == pytest.approx(float(value), rel=1e-5)
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
+
+
+def test_a_variance_that_equals_a_weight_is_none(tmp_path: Path) -> None:
+    """The exporter writes a new norm's variance and weight down once."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, CLASSES))
+    path = exported(model, torch.randn(8, 5), tmp_path / "net.onnx")
+    step = hetnn.compile_training(path, lr=0.1)
+    moves = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        x, y = torch.randn(8, 5), torch.randint(0, CLASSES, (8,))
+        value = functional.cross_entropy(model(x), y)
+        moves.zero_grad()
+        value.backward()
+        moves.step()
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
+    assert len(step.parameters()) == 4
 
 
 def test_a_loss_that_is_no_number_changes_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hetnn.errors import InvalidModel
 from hetnn.json_text import dump_json
 from hetnn.report.rows import Answer, Rows
 from hetnn.report.shown import Shown
-from hetnn.report.text import count, table, why_text
+from hetnn.report.text import count, diff_text, explained, table, why_text
 
 _GAINS = ("support", "device", "gain_us", "nodes")
 _NO_GAINS = "no accelerator lacks anything that was asked for"
@@ -53,17 +53,19 @@ class ProblemPlan(Shown, dict[str, Any]):
         found = _object(self._plan.why(node))
         return Answer(found, why_text(found))
 
-    def explain(self) -> dict[str, Any]:
+    def explain(self) -> Answer:
         """The value of the cut, the candidates with their costs, the margin, the lower bound and the gap to it."""
-        return _object(self._plan.explain())
+        found = _object(self._plan.explain())
+        return Answer(found, explained(found))
 
     def what_if(self, support: str | Sequence[str] = ()) -> Rows:
         """The gain of supporting each kind of node (its `op`, else its id) an accelerator lacks, greatest first."""
         return Rows(json.loads(self._plan.what_if(_words(support))), _GAINS, _NO_GAINS)
 
-    def diff(self, other: ProblemPlan) -> dict[str, Any]:
+    def diff(self, other: ProblemPlan) -> Answer:
         """Nodes that moved, and cost and number of subgraphs, from this plan to another."""
-        return _object(self._plan.diff(other._plan))
+        found = _object(self._plan.diff(other._plan))
+        return Answer(found, diff_text(found))
 
     def svg(self) -> str:
         """The graph coloured by device and the schedule, as an SVG document."""
@@ -114,7 +116,8 @@ class Plan(Shown):
         "text" adds placement, schedule and reasons, as `hetnn plan MODEL` prints them.
         """
         if format == "dict":
-            return _object(self._plan.explain())
+            found = _object(self._plan.explain())
+            return Answer(found, explained(found))
         if format == "text":
             from hetnn.report.text import explanation
 
@@ -129,11 +132,12 @@ class Plan(Shown):
         """
         return Rows(json.loads(self._plan.what_if(_words(support))), _GAINS, _NO_GAINS)
 
-    def diff(self, other: Plan) -> dict[str, Any]:
+    def diff(self, other: Plan) -> Answer:
         """Nodes that moved, and cost and number of subgraphs, from this plan to another of the same model."""
         if not isinstance(other, Plan):
             raise InvalidModel(f"diff compares with another plan of hetnn.plan; got {type(other).__name__}.")
-        return _object(self._plan.diff(other._plan))
+        found = _object(self._plan.diff(other._plan))
+        return Answer(found, diff_text(found))
 
     def svg(self) -> str:
         """The graph coloured by device and the schedule of overlapping devices, as an SVG document."""

@@ -22,10 +22,11 @@ def _some(names: list[str], most: int = 4) -> str:
 
 def count(number: int, what: str) -> str:
     """How many of what, in the singular or plural."""
-    if number == 1:
-        return f"1 {what}"
-    several = f"{what[:-2]}es" if what.endswith("is") else f"{what}es" if what.endswith("ch") else f"{what}s"
-    return f"{number:,} {several}"
+    return f"1 {what}" if number == 1 else f"{number:,} {_plural(what)}"
+
+
+def _plural(what: str) -> str:
+    return f"{what[:-2]}es" if what.endswith("is") else f"{what}es" if what.endswith("ch") else f"{what}s"
 
 
 def _fewer(number: float, what: str) -> str:
@@ -105,29 +106,63 @@ def _body(row: Mapping[str, Any]) -> list[str]:
 
 def explanation(report: Mapping[str, Any]) -> str:
     """The report as text, and with it the schedule, the other plans that were weighed, and the bound on their cost."""
-    parts, serial = report["parts"], report["predicted_us"]
-    lines = [
-        as_text(report),
-        f"cost {serial:,.1f} us = nodes {parts['node_us']:,.1f} + launches {parts['launch_us']:,.1f}"
-        f" + transfers {parts['transfer_us']:,.1f}",
-        f"{report['makespan_us']:,.1f} us where devices work at the same time:",
-    ]
     rows = [
         [str(k), part["device"], f"{part['start_us']:,.1f}", f"{part['finish_us']:,.1f}"]
         for k, part in enumerate(report["subgraphs"])
     ]
-    lines += ["  " + line for line in table(["subgraph", "device", "from us", "to us"], rows).splitlines()]
-    if report["lower_bound_us"] is not None:
-        gap = "" if report["gap"] is None else f", gap {100 * report['gap']:.2f} %"
-        lines.append(f"no plan costs less than {report['lower_bound_us']:,.1f} us{gap}")
-    if report["cut_us"] is not None:
-        lines.append(f"minimum cut without launches: {report['cut_us']:,.1f} us")
-    if report["candidates"]:
-        weighed = [[row["name"], f"{row['cost_us']:,.1f}"] for row in report["candidates"]]
+    schedule = ["  " + line for line in table(["subgraph", "device", "from us", "to us"], rows).splitlines()]
+    cost = _cost(report["predicted_us"], report["parts"])
+    return "\n".join([as_text(report), cost, f"{_overlapping(report)}:", *schedule, *_weighed(report)])
+
+
+def explained(found: Mapping[str, Any]) -> str:
+    """What `Plan.explain` finds: the cost in parts, the other plans that were weighed, the bound on their cost."""
+    return "\n".join([_cost(found["cost_us"], found["parts"]), _overlapping(found), *_weighed(found)])
+
+
+def _cost(cost_us: float, parts: Mapping[str, float]) -> str:
+    names = ("node", "launch", "transfer")
+    return f"cost {cost_us:,.1f} us = " + " + ".join(f"{_plural(name)} {parts[f'{name}_us']:,.1f}" for name in names)
+
+
+def _overlapping(found: Mapping[str, Any]) -> str:
+    return f"{found['makespan_us']:,.1f} us where devices work at the same time"
+
+
+def _weighed(found: Mapping[str, Any]) -> list[str]:
+    lines = []
+    if found["lower_bound_us"] is not None:
+        gap = "" if found["gap"] is None else f", gap {100 * found['gap']:.2f} %"
+        lines.append(f"no plan costs less than {found['lower_bound_us']:,.1f} us{gap}")
+    if found["cut_us"] is not None:
+        lines.append(f"minimum cut without launches: {found['cut_us']:,.1f} us")
+    if found["candidates"]:
+        weighed = [[row["name"], f"{row['cost_us']:,.1f}"] for row in found["candidates"]]
         lines += ["plans weighed:", *("  " + line for line in table(["plan", "us"], weighed).splitlines())]
-    if report["margin_us"] is not None:
-        lines.append(f"the next dearer one is {report['margin_us']:,.1f} us behind")
-    return "\n".join(lines)
+    if found["margin_us"] is not None:
+        lines.append(f"the next dearer one is {found['margin_us']:,.1f} us behind")
+    return lines
+
+
+def diff_text(found: Mapping[str, Any]) -> str:
+    """What `Plan.diff` finds: the figures of both, which nodes moved where, and which are in one plan alone."""
+    rows = [
+        [name, f"{found[key]['before']:,.{digits}f}", f"{found[key]['after']:,.{digits}f}"]
+        for name, key, digits in (
+            ("cost us", "cost_us", 1),
+            ("overlapping us", "makespan_us", 1),
+            ("subgraphs", "subgraphs", 0),
+        )
+    ]
+    moved: dict[tuple[str, str], list[str]] = {}
+    for row in found["moved"]:
+        moved.setdefault((row["from"], row["to"]), []).append(row["node"])
+    lines = [f"{before} → {after}: {', '.join(names)}" for (before, after), names in moved.items()]
+    lines += [f"{when} alone: {', '.join(found[key])}" for when, key in _IN_ONE.items() if found[key]]
+    return "\n".join([table(["", "before", "after"], rows), *(lines or ["no node moved"])])
+
+
+_IN_ONE = {"before": "only_before", "after": "only_after"}
 
 
 def why_text(why: Mapping[str, Any]) -> str:

@@ -39,6 +39,22 @@ def test_answers_print_as_tables(plan: hetnn.Plan) -> None:
     assert "{" not in str(why) + str(gains)
 
 
+def test_plans_tell_what_differs_and_what_was_weighed(plan: hetnn.Plan) -> None:
+    other = hetnn.plan(nets.residual(), TARGET, args=(X,), rewrite="always")
+    lines = str(plan.diff(other)).splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["before", "cost", "overlapping", "subgraphs"]
+    assert lines[4].startswith("cpu → relu-only: prelu")
+    assert lines[-1].startswith("after alone: prelu.")
+    assert str(plan.diff(plan)).splitlines()[-1] == "no node moved"
+    problem = hetnn.plan_problem(hetnn.generate_problem("layered", 12, 1))
+    for one in (plan.explain(), problem.explain(), problem.diff(problem)):
+        assert isinstance(one, dict)
+        assert "{" not in str(one)
+    told = str(problem.explain()).splitlines()
+    assert told[0] == "cost 261.7 us = nodes 234.0 + launches 18.0 + transfers 9.7"
+    assert "plans weighed:" in told
+
+
 @pytest.mark.parametrize("what", ["plan", "executable"])
 def test_a_card_brings_no_style_for_the_notebook(what: str, plan: hetnn.Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """And none of the packages that page and picture need."""

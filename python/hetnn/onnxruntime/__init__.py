@@ -54,6 +54,8 @@ __all__ = [
     "get_all_providers",
     "get_available_providers",
     "get_device",
+    "get_version_string",
+    "preload_dlls",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
 ]
@@ -75,6 +77,15 @@ def get_all_providers() -> list[str]:
 def get_device() -> str:
     """Always "CPU"."""
     return "CPU"
+
+
+def get_version_string() -> str:
+    """Of hetnn."""
+    return __version__
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """There are none."""
 
 
 def set_default_logger_severity(severity: int) -> None:

@@ -38,13 +38,16 @@ class RuntimeException(RuntimeError):
     """A run ended early."""
 
 
-def translated(call: Callable[[], _Result]) -> _Result:
-    """What hetnn raises, under ONNX Runtime's names."""
+def translated(call: Callable[[], _Result], loads: bool = False) -> _Result:
+    """What hetnn raises, under ONNX Runtime's names; `loads`: while a model is read, not run."""
     try:
         return call()
     except hetnn.Unsupported as error:
-        raise NotImplementedError(f"[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : {error}") from error
+        lacking = NotImplemented(f"[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : {error}")  # the class above, no builtin
+        raise lacking from error
     except hetnn.InvalidModel as error:
+        if loads:
+            raise InvalidGraph(f"[ONNXRuntimeError] : 10 : INVALID_GRAPH : {error}") from error
         raise InvalidArgument(f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : {error}") from error
     except hetnn.Unavailable as error:
         raise RuntimeException(f"[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : {error}") from error

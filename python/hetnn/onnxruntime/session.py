@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import hetnn
 from hetnn.onnxruntime.binding import IOBinding
-from hetnn.onnxruntime.errors import InvalidArgument, InvalidProtobuf, NoSuchFile, translated
+from hetnn.onnxruntime.errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, translated
 from hetnn.onnxruntime.options import ModelMetadata, NodeArg, RunOptions, SessionOptions
 from hetnn.onnxruntime.values import TYPES, OrtValue, arg_of, fed
 
@@ -43,14 +45,17 @@ class InferenceSession:
             )
         self._meta = ModelMetadata()
         if path is not None and path.endswith(".hetnn"):
-            self._executable = translated(lambda: hetnn.load(path, threads))
+            self._executable = translated(lambda: hetnn.load(path, threads), loads=True)
+            self._target = str(self._executable.target["name"])
+            self._compile = None
             self._ins = [NodeArg(p.name, list(p.shape), TYPES[p.dtype]) for p in self._executable.inputs]
             self._outs = [NodeArg(p.name, list(p.shape), TYPES[p.dtype]) for p in self._executable.outputs]
             return
         self._describe(path_or_bytes)
         fix = {**self._options.sizes, **kwargs.pop("fix", {})} or None
         model = path if path is not None else path_or_bytes
-        self._executable = translated(lambda: hetnn.compile(model, self._target, threads=threads, fix=fix, **kwargs))
+        self._compile = lambda: hetnn.compile(model, self._target, threads=threads, fix=fix, **kwargs)
+        self._executable = translated(self._compile, loads=True)
 
     def _describe(self, model: Any) -> None:
         import onnx
@@ -79,6 +84,8 @@ class InferenceSession:
         )
 
     _overridable: Sequence[NodeArg] = ()
+    _last: Mapping[str, Any] | None = None  # inputs of the last run, where it is profiled
+    _compile: Callable[[], hetnn.Executable] | None
 
     def get_inputs(self) -> list[NodeArg]:
         """Those that a run needs, in the model's order."""
@@ -99,6 +106,18 @@ class InferenceSession:
     def get_providers(self) -> list[str]:
         """The target, and for what it does not take the CPU."""
         return [CPU] if self._target == "cpu" else [self._target, CPU]
+
+    def set_providers(
+        self, providers: Sequence[Any], provider_options: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Compiles for the first that is a target, unless it is that already. Fail for a file that is compiled."""
+        target = _target_of(providers)
+        if target == self._target:
+            return
+        if self._compile is None:
+            raise Fail(f"[ONNXRuntimeError] : 1 : FAIL : the file is compiled for '{self._target}', not for '{target}'")
+        self._target = target
+        self._executable = translated(self._compile, loads=True)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """None are taken."""
@@ -143,9 +162,42 @@ class InferenceSession:
         for name in output_names or ():
             if name not in there:
                 raise InvalidArgument(f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name: {name}")
+        if self._options.enable_profiling:
+            self._last = feed
         found = translated(lambda: self._executable(**feed))
         results = dict(zip(there, [found] if len(there) == 1 else found, strict=True))
         return [results[name] for name in (output_names or there)]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], None],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Runs in a thread of its own, which then calls `callback(outputs, user_data, error)`; error is "" for none."""
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed), ""
+            except Exception as raised:
+                results, error = [], str(raised)
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, daemon=True).start()
+
+    def end_profiling(self) -> str:
+        """The path of a trace of the last inputs, which run once more for it; "" where `enable_profiling` is not set,
+        or nothing ran.
+        """
+        if self._last is None:
+            return ""
+        prefix = self._options.profile_file_prefix or "onnxruntime_profile_"
+        path = f"{prefix}{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
+        feed, self._last = self._last, None
+        self._executable.trace(path, *(feed[arg.name] for arg in self._ins))
+        return path
 
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict: Mapping[str, OrtValue], run_options: Any = None

@@ -57,6 +57,26 @@ class OrtValue:
         """Whether it is no sequence."""
         return not isinstance(self._array, list)
 
+    def is_tensor_sequence(self) -> bool:
+        """Whether it is a list of tensors."""
+        return isinstance(self._array, list)
+
+    def is_sparse_tensor(self) -> bool:
+        """Always False."""
+        return False
+
+    def has_value(self) -> bool:
+        """Whether it is no empty optional."""
+        return self._array is not None
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data)
+
+    def tensor_size_in_bytes(self) -> int:
+        """Of its elements."""
+        return int(self._array.nbytes)
+
     def update_inplace(self, array: Array) -> None:
         """Copies values in."""
         np.copyto(self._array, array)

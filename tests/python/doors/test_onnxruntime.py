@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import queue
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import hetnn.onnxruntime as door
+from inside.trace_format import read_trace
 
 onnx = pytest.importorskip("onnx")
 helper, FLOAT = onnx.helper, onnx.TensorProto.FLOAT
@@ -159,6 +161,49 @@ def test_errors_are_of_onnx_runtimes_kinds_and_texts(path: str, tmp_path: Path) 
                 call(session)
             assert type(caught.value).__name__ == kind or not ours
     assert issubclass(door.capi.onnxruntime_pybind11_state.InvalidArgument, ValueError)
+
+
+def test_a_model_that_cannot_be_taken_is_of_the_kind_that_it_is_there(tmp_path: Path) -> None:
+    def saved(name: str, node: Any) -> str:
+        ports = [[helper.make_tensor_value_info(one, FLOAT, [2])] for one in ("x", "y")]
+        model = helper.make_model(helper.make_graph([node], "g", *ports), ir_version=10)
+        model.opset_import.add(domain="org.nobody", version=1)
+        onnx.save(model, tmp_path / name)
+        return str(tmp_path / name)
+
+    dangling = saved("dangling.onnx", helper.make_node("Relu", ["nowhere"], ["y"]))
+    with pytest.raises(door.InvalidGraph, match=r"\[ONNXRuntimeError\] : 10 : INVALID_GRAPH : .*nowhere"):
+        door.InferenceSession(dangling)
+    unknown = saved("unknown.onnx", helper.make_node("Frobnicate", ["x"], ["y"], domain="org.nobody"))
+    with pytest.raises(door.NotImplemented, match=r"\[ONNXRuntimeError\] : 9 : NOT_IMPLEMENTED : (?s:.)*Frobnicate"):
+        door.InferenceSession(unknown)
+
+
+def test_providers_are_set_later_runs_are_asynchronous_and_profiles_are_traces(path: str, tmp_path: Path) -> None:
+    options = door.SessionOptions()
+    options.enable_profiling, options.profile_file_prefix = True, str(tmp_path / "run_")
+    session = door.InferenceSession(path, options)
+    want = session.run(None, {"x": X})
+    session.set_providers(["CPUExecutionProvider"])
+    session.set_providers(["cpu+relu-only"])
+    assert session.get_providers() == ["cpu+relu-only", "CPUExecutionProvider"]
+    told: queue.Queue[tuple[Any, Any, str]] = queue.Queue()
+    session.run_async(["y"], {"x": X}, lambda *answer: told.put(answer), 7)
+    (y,), data, error = told.get(timeout=60)
+    np.testing.assert_allclose(y, want[0], rtol=1e-6)
+    assert (data, error) == (7, "")
+    session.run_async(["u"], {"x": X}, lambda *answer: told.put(answer), None)
+    assert "Invalid output name: u" in told.get(timeout=60)[2]
+    trace = session.end_profiling()
+    assert trace.startswith(options.profile_file_prefix)
+    assert any(event["ph"] == "X" for event in read_trace(Path(trace)))
+    assert session.end_profiling() == ""
+    session.executable.save(tmp_path / "small.hetnn")
+    with pytest.raises(door.Fail, match=r"compiled for 'cpu\+relu-only', not for 'cpu'"):
+        door.InferenceSession(tmp_path / "small.hetnn").set_providers(["CPUExecutionProvider"])
+    value = door.OrtValue.ortvalue_from_numpy(X)
+    assert (value.data_ptr(), value.tensor_size_in_bytes()) == (X.ctypes.data, X.nbytes)
+    assert (value.has_value(), value.is_tensor_sequence(), value.is_sparse_tensor()) == (True, False, False)
 
 
 def test_magika_runs_behind_the_door() -> None:

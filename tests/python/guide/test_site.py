@@ -45,6 +45,14 @@ def test_search_knows_every_page(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {row["location"].partition("#")[0] for row in index["docs"]}
     made = {"api.html", "start.html", "operators.html", "limits.html", "glossary.html", "tutorials/index.html"}
+    made |= {
+        "benchmarks.html",
+        "beside-others.html",
+        "versioning.html",
+        "command-line.html",
+        "options.html",
+        "json.html",
+    }
     assert made | {page.replace(".md", ".html") for page in site_pages.notebooks()} <= places
 
 

@@ -349,8 +349,8 @@ def test_everything_that_is_lacking_is_named_at_once() -> None:
         "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:"
     )
     assert [line.strip() for line in str(caught.value).splitlines()[1:]] == [
-        "ai.onnx.ml.CastMap (1 times) at v",
-        "ai.onnx.ml.DictVectorizer (1 times) at w",
+        "ai.onnx.ml.CastMap (1 time) at v",
+        "ai.onnx.ml.DictVectorizer (1 time) at w",
     ]
 
 

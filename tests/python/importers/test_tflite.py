@@ -148,8 +148,8 @@ def test_all_operators_that_are_missing_are_named_with_their_places() -> None:
     graph.outputs = [c]
     with pytest.raises(hetnn.Unsupported) as raised:
         import_model(model_bytes([graph]))
-    assert "CUSTOM MyOwnOperator (1 times) at mine" in str(raised.value)
-    assert "LSH_PROJECTION (1 times) at hashed" in str(raised.value)
+    assert "CUSTOM MyOwnOperator (1 time) at mine" in str(raised.value)
+    assert "LSH_PROJECTION (1 time) at hashed" in str(raised.value)
     assert "ADD" not in str(raised.value)
 
 

@@ -21,6 +21,7 @@ from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Defaults, Imported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.folding import folded, is_fixed
+from hetnn.importers.lowering.lacking import lacking
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
 from hetnn.importers.lowering.loop_body import DIVIDES, HEAVY, NEEDS_ONE, PICKS, Body, BodyInput, parts_of
 from hetnn.importers.lowering.random_numbers import initial_state
@@ -155,13 +156,7 @@ class _Importer:
         scope.shapes = self._declared(graph)
         self._add_nodes(graph.node, scope)
         if self._problems:
-            rows = [
-                f"\n  {what} ({len(nodes)} times) at {', '.join(dict.fromkeys(nodes))}"
-                for what, nodes in self._problems.items()
-            ]
-            raise Unsupported(
-                "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
-            )
+            raise lacking(self._problems)
         return self._finish(scope)
 
     # Inputs and constants

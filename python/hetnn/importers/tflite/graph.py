@@ -16,6 +16,7 @@ from hetnn.element_types import numpy_type
 from hetnn.errors import DoesNotFit, InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.folding import folded, is_fixed
+from hetnn.importers.lowering.lacking import lacking
 from hetnn.importers.lowering.limits import DEEPEST, MOST_NODES, TOO_MANY
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import LONGEST, Size, likely_size, symbol_name
@@ -102,13 +103,7 @@ class _Importer:
             raise InvalidModel(f"fix names {unknown}; the sizes that the file leaves open are {known or 'none'}.")
         self._add_operators(scope)
         if self._problems:
-            rows = [
-                f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
-                for what, places in self._problems.items()
-            ]
-            raise Unsupported(
-                "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
-            )
+            raise lacking(self._problems)
         states = self._states.each()
         taken, self._taken = self._taken, set()
         for place in graph.outputs:

@@ -19,6 +19,7 @@ from hetnn.element_types import array_of
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers import Imported
 from hetnn.importers.lowering.complexes import Complex
+from hetnn.importers.lowering.lacking import lacking
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
@@ -146,7 +147,7 @@ class _Importer:
 
     def finish(self, optimizer: Optimizer | None = None) -> Imported:
         if self._problems:
-            self._report_problems()
+            raise lacking(self._problems)
         gradients = self._gradients() if optimizer else {}
         outputs = self._finish()
         if optimizer:
@@ -419,15 +420,6 @@ class _Importer:
         scope, file, line = place_of(node)
         where = f"{file}:{line}" if file else scope or node.name
         self._problems.setdefault(f"{target}{': ' + why if why else ''}", []).append(where)
-
-    def _report_problems(self) -> None:
-        rows = [
-            f"\n  {what} ({len(places)} times) at {', '.join(dict.fromkeys(places))}"
-            for what, places in self._problems.items()
-        ]
-        raise Unsupported(
-            "the model uses operators that hetnn lacks. Replace them or run those parts elsewhere:" + "".join(rows)
-        )
 
     def _inline(self, node: torch.fx.Node, table: dict[Any, Any]) -> bool:
         """Puts the decomposition of a node where the node stands, and says whether there is one; what its body lacks

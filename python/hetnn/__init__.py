@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hetnn.dynamo.report import torch_report as torch_report
     from hetnn.executable import Executable as Executable
     from hetnn.executable import load as load
+    from hetnn.inside.replay import replay as replay
     from hetnn.onnx_backend import OnnxBackend as OnnxBackend
     from hetnn.planning import Plan as Plan
     from hetnn.planning import generate_problem as generate_problem
@@ -47,6 +48,7 @@ _HOMES = {
     "plan_problem": "hetnn.planning",
     "generate_problem": "hetnn.planning",
     "quantize": "hetnn.quantization.quantizer",
+    "replay": "hetnn.inside.replay",
     "Store": "hetnn.store",
     "torch_report": "hetnn.dynamo.report",
 }
@@ -73,8 +75,11 @@ __all__ = [
     "plan_problem",
     "quantize",
     "register_backend",
+    "replay",
     "torch_report",
 ]
+# Packages whose own names are used, without an import of their own.
+_PACKAGES = ("backends", "onnxruntime")
 
 
 if os.environ.get("HETNN_LOG"):
@@ -84,6 +89,8 @@ if os.environ.get("HETNN_LOG"):
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"hetnn.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'hetnn' has no attribute '{name}'; it has {', '.join(__all__)}")

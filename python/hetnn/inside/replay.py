@@ -78,7 +78,10 @@ def read_part(path: str | os.PathLike[str]) -> Part:
 
 
 def replay(path: str | os.PathLike[str]) -> Comparison:
-    """Compiles and runs the part in a file, and compares it with what is expected."""
+    """Compiles and runs the part in a file that `Executable.bisect` wrote, and compares it with what is expected.
+
+    InvalidModel for any other file.
+    """
     from hetnn.inside.compare import compare_values
 
     part = read_part(path)

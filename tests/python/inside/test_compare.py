@@ -14,7 +14,7 @@ import torch
 
 import hetnn
 from hetnn.inside.compare import Comparison
-from hetnn.inside.replay import read_part, replay
+from hetnn.inside.replay import read_part
 from inside import nets
 
 X = torch.linspace(-2, 2, 3 * 14 * 14).reshape(1, 3, 14, 14).sin()
@@ -180,7 +180,7 @@ def test_the_smallest_part_that_is_wrong_is_a_file_that_replays_it(target: str, 
     assert found is not None
     assert found.nodes == ["conv2d_2"]
     assert "beyond the bound by itself, 1 node: conv2d_2" in str(found)
-    again = replay(tmp_path / "part.npz")
+    again = hetnn.replay(tmp_path / "part.npz")
     assert again.first is not None
     assert again.first.node == "conv2d_2"
     assert again.first.row["device"] == ("cpu" if target == "cpu" else "relu-only")

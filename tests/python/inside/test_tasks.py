@@ -97,6 +97,11 @@ def test_importing_takes_less_than_30_ms() -> None:
     assert least_s < 0.03
 
 
+def test_packages_with_names_of_their_own_need_no_import() -> None:
+    code = "import hetnn; print(hetnn.onnxruntime.InferenceSession.__name__, hetnn.backends.Backend.__name__)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "InferenceSession Backend\n"
+
+
 def test_names_offered_are_those_to_use() -> None:
     assert set(dir(hetnn)) == {*hetnn.__all__, "__version__"}
     assert not {"Any", "importlib", "os"} & set(dir(hetnn))

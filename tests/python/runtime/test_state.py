@@ -83,6 +83,29 @@ def test_states_begin_again_from_the_models_own(tmp_path: Path) -> None:
         assert float(fresh(x)[0]) == count
 
 
+class CopiesItself(nn.Module):
+    """Writes its state into itself before it goes on with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: Tensor
+        self.register_buffer("kept", torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = self.kept.clone()
+        self.kept.copy_(self.kept)
+        self.kept.copy_(before)
+        self.kept.add_(x)
+        return self.kept * 2
+
+
+def test_a_state_that_is_written_into_itself_goes_on() -> None:
+    model, x = CopiesItself(), torch.ones(2)
+    exe = hetnn.compile(torch.export.export(copy.deepcopy(model), (x,)))
+    for _ in range(3):
+        assert torch.equal(exe(x), model(x))
+
+
 def test_threads_take_turns() -> None:
     x = torch.zeros(1)
     exe = compiled(Counter(), x)

@@ -54,7 +54,7 @@ def with_values_apart(program: ExportedProgram) -> ExportedProgram:
             with graph.inserting_before(node):
                 apart = graph.call_function(torch.ops.aten.clone.default, (node.args[1],))
             apart.meta.update({**node.meta, "val": node.args[1].meta["val"]})
-            node.replace_input_with(node.args[1], apart)
+            node.update_arg(1, apart)  # alone: what is copied may be what it is written into
     return _with_graph(program, graph)
 
 

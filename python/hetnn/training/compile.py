@@ -64,7 +64,8 @@ def compile_training(
         raise InvalidModel("a loss that is a function is for torch modules; give the name of one, or of an output.")
     found = trained(model, train, fix)
     executable = compile(found.step(loss, update), target, **options)
-    return TrainingStep(executable, {name: name for name in found.names}, lambda it: (found.with_values(it), None))
+    states = {name: name for name in (*found.names, *found.running)}
+    return TrainingStep(executable, states, lambda learnt: (found.with_values(learnt), None))
 
 
 def _is_torch(model: Any) -> bool:

@@ -42,47 +42,65 @@ def _statistics(graph: _core.Graph) -> set[str]:
 class Trained:
     """A model whose parameters are inputs of its graph, or constants in it, by name with their values."""
 
-    def __init__(self, imported: Imported, values: Mapping[str, Array], train: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        imported: Imported,
+        values: Mapping[str, Array],
+        train: Sequence[str] | None,
+        running: Mapping[str, str] | None = None,
+        evaluated: Callable[[], Imported] | None = None,
+    ) -> None:
+        """running: of values that are no parameters but change, the last outputs, which are what they become;
+        evaluated: imports the model as it is for inference, where that is another one."""
         self.imported, self.values = imported, dict(values)
+        self.running = dict(running or {})
+        self._evaluated = evaluated or (lambda: imported)
         graph = imported.graph
         reached = _nodes(graph, [name for name, _, _ in graph.outputs])
-        unknown = [name for name in train or () if name not in values]
+        parameters = [name for name in values if name not in self.running]
+        unknown = [name for name in train or () if name not in parameters]
         if unknown:
             raise InvalidModel(
-                f"the model has no parameter '{unknown[0]}' of f32; it has {', '.join(values) or 'none'}."
+                f"the model has no parameter '{unknown[0]}' of f32; it has {', '.join(parameters) or 'none'}."
             )
         fixed = _statistics(graph) if train is None else set()
-        chosen = [name for name in values if name not in fixed] if train is None else list(train)
+        chosen = [name for name in parameters if name not in fixed] if train is None else list(train)
         self.names = [name for name in chosen if name in reached]
         if not self.names:
             raise InvalidModel("nothing in the model is trained: no parameter of f32 reaches its output.")
 
     def with_values(self, learnt: Mapping[str, Array]) -> Imported:
-        """The model with these parameters, which are constants."""
-        builder = _core.GraphBuilder(self.imported.graph.name)
+        """The model for inference with these parameters, which are constants."""
+        imported = self._evaluated()
+        builder = _core.GraphBuilder(imported.graph.name)
         given = {name: builder.constant(value, name) for name, value in {**self.values, **learnt}.items()}
-        found = builder.include(self.imported.graph, given)
-        for value, (name, _, _) in zip(found, self.imported.graph.outputs, strict=False):
+        found = builder.include(imported.graph, given)
+        for value, name in zip(found, imported.graph.output_names, strict=False):
             builder.output(value, name)
-        return replace(self.imported, graph=builder.finish())
+        return replace(imported, graph=builder.finish())
 
     def step(self, loss: str, update: Optimizer) -> Imported:
         """The graph of a step: the loss, and what its states are after it."""
         builder = _core.GraphBuilder("step")
         states = _States(builder)
         given = {name: states.state(self.values[name], "f32", name) for name in self.names}
-        fixed = {name: builder.constant(value, name) for name, value in self.values.items() if name not in given}
-        results = builder.include(self.imported.graph, {**given, **fixed})
-        value = self._loss(builder, loss, results)
+        changing = {name: states.state(self.values[name], "f32", name) for name in self.running}
+        known = {**given, **changing}
+        fixed = {name: builder.constant(value, name) for name, value in self.values.items() if name not in known}
+        results = builder.include(self.imported.graph, {**known, **fixed})
+        count = len(results) - len(changing)
+        value = self._loss(builder, loss, results[:count])
         states.hold_where_finite(value)
         gradients = builder.differentiate(value, list(given.values()))
         builder.output(value, "loss")
+        for state, after in zip(changing.values(), results[count:], strict=True):
+            states.keep(state, after)
         named = {name: (state, part) for (name, state), part in zip(given.items(), gradients, strict=True)}
         update(Updates(builder, states.state, states.keep), named)
         return Imported(builder.finish())
 
     def _loss(self, builder: Any, loss: str, results: Sequence[Any]) -> Any:
-        names = self.imported.graph.output_names
+        names = self.imported.graph.output_names[: len(results)]
         if loss in names:
             value = results[names.index(loss)]
         elif loss in GRAPH_LOSSES:
@@ -142,9 +160,9 @@ def trained(model: Any, train: Sequence[str] | None, fix: Mapping[str, Any] | No
     if isinstance(model, bytes) or kind == "onnx" or str(model).endswith(".onnx"):
         from hetnn.importers.onnx.opened import import_opened
 
-        imported, values = import_opened(model, fix)
-    else:
-        imported = import_model(model, fix)
-        values = imported.graph.constants()
+        opened = import_opened(model, fix)
+        return Trained(opened.imported, opened.values, train, opened.running, opened.evaluated)
+    imported = import_model(model, fix)
+    values = imported.graph.constants()
     taken = {name: array for name, array in values.items() if array.dtype == np.float32 and (array.ndim or train)}
     return Trained(imported, taken, train)

@@ -184,7 +184,7 @@ def test_an_output_may_be_the_loss() -> None:
         hetnn.compile_training(GRAPH, loss="y")
 
 
-def test_a_batch_norm_in_training_mode_keeps_what_the_model_keeps() -> None:
+def test_a_batch_norm_in_training_mode_takes_the_batchs_statistics() -> None:
     model = model_of(
         """agraph (float[8,2] x) => (float[8,2] y)
         <float[2] s = {1, 2}, float[2] b = {0, 1}, float[2] m = {0, 0}, float[2] v = {1, 1}> {
@@ -206,6 +206,39 @@ def test_a_batch_norm_in_training_mode_keeps_what_the_model_keeps() -> None:
         value.backward()
         moves.step()
         assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
+
+
+def test_norms_in_training_mode_keep_running_statistics(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    blocks = [nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.0)]
+    model = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(36, CLASSES)).train()
+    x, path = torch.randn(8, 1, 7, 7), tmp_path / "net.onnx"
+    kept = copy.deepcopy(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        training = torch.onnx.TrainingMode.PRESERVE
+        torch.onnx.export(kept, (x,), path, dynamo=False, do_constant_folding=False, training=training)
+    model.load_state_dict(kept.state_dict())  # which exporting has moved
+    step = hetnn.compile_training(path, optimizer="sgd", lr=0.05)
+    bits = hetnn.compile_training(path, optimizer="sgd", lr=0.05, checkpoint=100_000)
+    moves = torch.optim.SGD(model.parameters(), 0.05)
+    for _ in range(5):
+        x, y = torch.randn(8, 1, 7, 7), torch.randint(0, CLASSES, (8,))
+        value = functional.cross_entropy(model(x), y)
+        moves.zero_grad()
+        value.backward()
+        moves.step()
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
+        bits(x, y)
+    wanted = {name: value for name, value in model.state_dict().items() if "num_batches" not in name}
+    found = step.parameters()
+    assert len(found) == len(wanted)
+    for name, value in wanted.items():
+        learnt = next(array for key, array in found.items() if key.endswith(name))
+        near = 1e-2 if "running_var" in name else 1e-3  # torch divides by one element less
+        torch.testing.assert_close(torch.from_numpy(learnt), value, rtol=near, atol=near / 10, msg=name)
+    assert all(np.array_equal(value, bits.parameters()[name]) for name, value in found.items())
+    torch.testing.assert_close(step.inference()(x), model.eval()(x), rtol=1e-2, atol=1e-2)
 
 
 def test_a_variance_that_equals_a_weight_is_none(tmp_path: Path) -> None:

@@ -79,6 +79,19 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
     raise InvalidModel(f"a model must be {_ACCEPTED}; got {kind}.")
 
 
+def is_onnx(model: Any) -> bool:
+    """Whether import_model takes it for an ONNX model: a ModelProto, its bytes, or the path of one that is there."""
+    if isinstance(model, bytes):
+        return not is_tflite(model)
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        try:
+            return bool(path) and "\n" not in path and _is_there(Path(path)) and kind_of(path) == "onnx"
+        except OSError:
+            return False
+    return type(model).__module__.split(".")[0] == "onnx"
+
+
 def _import_path(path: str, fix: Mapping[str, Any] | None) -> Imported:
     if not path:
         raise InvalidModel(f"the path of the model is empty. A model must be {_ACCEPTED}.")

@@ -62,8 +62,8 @@ def compile_training(
         return TrainingStep(compile(imported, target, **options), names, learnt)
     if callable(loss):
         raise InvalidModel("a loss that is a function is for torch modules; give the name of one, or of an output.")
-    found = trained(model, train, fix)
-    executable = compile(found.step(loss, update), target, **options)
+    found = trained(model, loss, train, fix)
+    executable = compile(found.step(update), target, **options)
     states = {name: name for name in (*found.names, *found.running)}
     return TrainingStep(executable, states, lambda learnt: (found.with_values(learnt), None))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hetnn import _core
 from hetnn.errors import InvalidModel
-from hetnn.importers import Imported, import_model
+from hetnn.importers import Imported, import_model, is_onnx
 from hetnn.importers.lowering.updates import Optimizer, Updates
 from hetnn.training.losses import GRAPH_LOSSES, target_type
 
@@ -47,16 +47,19 @@ class Trained:
         imported: Imported,
         values: Mapping[str, Array],
         train: Sequence[str] | None,
+        loss: str,
         running: Mapping[str, str] | None = None,
         evaluated: Callable[[], Imported] | None = None,
     ) -> None:
-        """running: of values that are no parameters but change, the last outputs, which are what they become;
-        evaluated: imports the model as it is for inference, where that is another one."""
+        """loss: as `step` makes it: what an output that is the loss does not read is not trained.
+        running: of values that are no parameters but change, the last outputs, which are what they become.
+        evaluated: imports the model as it is for inference, where that is another one.
+        """
+        self._of = loss
         self.imported, self.values = imported, dict(values)
         self.running = dict(running or {})
         self._evaluated = evaluated or (lambda: imported)
         graph = imported.graph
-        reached = _nodes(graph, [name for name, _, _ in graph.outputs])
         parameters = [name for name in values if name not in self.running]
         unknown = [name for name in train or () if name not in parameters]
         if unknown:
@@ -65,6 +68,11 @@ class Trained:
             )
         fixed = _statistics(graph) if train is None else set()
         chosen = [name for name in parameters if name not in fixed] if train is None else list(train)
+        outputs = [name for name, _, _ in graph.outputs]
+        reached = _nodes(
+            graph, [name for name, called in zip(outputs, graph.output_names, strict=True) if called == loss]
+        )
+        reached = reached or _nodes(graph, outputs)
         self.names = [name for name in chosen if name in reached]
         if not self.names:
             raise InvalidModel("nothing in the model is trained: no parameter of f32 reaches its output.")
@@ -79,7 +87,7 @@ class Trained:
             builder.output(value, name)
         return replace(imported, graph=builder.finish())
 
-    def step(self, loss: str, update: Optimizer) -> Imported:
+    def step(self, update: Optimizer) -> Imported:
         """The graph of a step: the loss, and what its states are after it."""
         builder = _core.GraphBuilder("step")
         states = _States(builder)
@@ -89,7 +97,7 @@ class Trained:
         fixed = {name: builder.constant(value, name) for name, value in self.values.items() if name not in known}
         results = builder.include(self.imported.graph, {**known, **fixed})
         count = len(results) - len(changing)
-        value = self._loss(builder, loss, results[:count])
+        value = self._loss(builder, self._of, results[:count])
         states.hold_where_finite(value)
         gradients = builder.differentiate(value, list(given.values()))
         builder.output(value, "loss")
@@ -150,19 +158,18 @@ class _States:
         return after
 
 
-def trained(model: Any, train: Sequence[str] | None, fix: Mapping[str, Any] | None) -> Trained:
+def trained(model: Any, loss: str, train: Sequence[str] | None, fix: Mapping[str, Any] | None) -> Trained:
     """A model with its parameters: of an ONNX model its initializers of f32, of another the constants of its graph.
 
     train: the names of those that are trained; None: all that have an axis and reach the result, but statistics of
         batch norms.
     """
-    kind = type(model).__module__.split(".")[0]
-    if isinstance(model, bytes) or kind == "onnx" or str(model).endswith(".onnx"):
+    if is_onnx(model):
         from hetnn.importers.onnx.opened import import_opened
 
         opened = import_opened(model, fix)
-        return Trained(opened.imported, opened.values, train, opened.running, opened.evaluated)
+        return Trained(opened.imported, opened.values, train, loss, opened.running, opened.evaluated)
     imported = import_model(model, fix)
     values = imported.graph.constants()
     taken = {name: array for name, array in values.items() if array.dtype == np.float32 and (array.ndim or train)}
-    return Trained(imported, taken, train)
+    return Trained(imported, taken, train, loss)

@@ -168,15 +168,17 @@ def test_graphs_as_text_learn() -> None:
 
 def test_an_output_may_be_the_loss() -> None:
     model = model_of(
-        """agraph (float[4,2] x, float[4,1] t) => (float loss)
-        <float[2,1] w = {0.5, -0.25}> {
+        """agraph (float[4,2] x, float[4,1] t) => (float loss, float[4,1] apart)
+        <float[2,1] w = {0.5, -0.25}, float[2,1] other = {1, 1}> {
           y = MatMul(x, w)
+          apart = MatMul(x, other)
           d = Sub(y, t)
           s = Mul(d, d)
           loss = ReduceMean<keepdims = 0>(s)
         }"""
     )
-    step = hetnn.compile_training(model, loss="loss", lr=0.1)
+    step = hetnn.compile_training(model, loss="loss", lr=0.1, weight_decay=0.1)
+    assert set(step.parameters()) == {"w"}  # the loss does not read the other
     x, t = np.ones((4, 2), np.float32), np.ones((4, 1), np.float32)
     assert step(x, t) == pytest.approx(0.5625)
     assert step(x, t) < 0.5

@@ -121,6 +121,7 @@ Found check(std::string_view op, std::string_view sample) {
   ir::Graph whole = graph.clone();
   ir::Rewriter rewriter(whole);
   std::vector<ir::Value*> xs;
+  xs.reserve(by.size());
   for (const size_t k : by) xs.push_back(whole.inputs()[k]);
   try {
     for (ir::Value* part : differentiate(rewriter, whole.outputs().back(), xs)) rewriter.add_output(part);

@@ -131,3 +131,15 @@ def test_without_pillow_the_error_says_what_to_install(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "decoding an image needs Pillow. Install hetnn[images]." in done.stdout
+
+
+def test_a_dropout_of_nothing_draws_nothing() -> None:
+    exe = hetnn.compile(
+        model_of(
+            """agraph (float[3,4] x) => (float[3,4] y)
+            <float r = {0}, bool t = {1}> { y = Dropout(x, r, t) }"""
+        )
+    )
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(exe(x), x)
+    assert not exe.states

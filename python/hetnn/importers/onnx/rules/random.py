@@ -66,9 +66,11 @@ def _multinomial(call: Call) -> Any:
 
 @rule("Dropout")
 def _dropout(call: Call) -> Any:
-    """In training, what a number drawn is below the ratio of is 0, and the rest is scaled; else the input."""
+    """In training, what a number drawn is below the ratio of is 0, and the rest is scaled; else, and with a ratio of 0,
+    the input."""
     x = call[0]
-    if not call.given(2) or (call.known(2) is not None and not call.number(2, "training_mode")):
+    drops_none = call.given(1) and call.known(1) is not None and not call.number(1, "ratio")
+    if drops_none or not call.given(2) or (call.known(2) is not None and not call.number(2, "training_mode")):
         return _kept(call, x, call.constant(True, "bool"))
     ratio = call.cast(call[1], "f64") if call.given(1) else call.constant(0.5, "f64")
     kept = call.create("ge", [drawn(call, x.shape), call.reshape(ratio, [])])

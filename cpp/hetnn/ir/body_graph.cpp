@@ -24,8 +24,7 @@ class Builder {
       rewriter_.add_output(values_.at(static_cast<size_t>(body_.outputs[k])), text("out", k));
     }
     rewriter_.erase_dead();
-    const std::set<std::string> used = used_symbols();
-    std::erase_if(graph_.symbols, [&](const Symbol& symbol) { return !used.contains(symbol.name); });
+    drop_unused_symbols(graph_);
     raise_hints(graph_);
     return std::move(graph_);
   }
@@ -92,15 +91,6 @@ class Builder {
     const Node* node = rewriter_.create(step.op->name, std::move(inputs), step.attrs,
                                         text(loop_.name(), ".", step.op->name), loop_.loc());
     values_.insert(values_.end(), node->outputs().begin(), node->outputs().end());
-  }
-
-  std::set<std::string> used_symbols() const {
-    std::set<std::string> used;
-    for (const Value* input : graph_.inputs()) {
-      for (const Dim& dim : input->shape()) dim.collect_symbols(used);
-    }
-    for (const Node* node : graph_.nodes()) ops::collect_symbols(node->call(), used);
-    return used;
   }
 
   const Graph& around_;

@@ -23,6 +23,15 @@ std::vector<Symbol> free_symbols(const Graph& graph) {
   return out;
 }
 
+void drop_unused_symbols(Graph& graph) {
+  std::set<std::string> used;
+  for (const Value* input : graph.inputs()) {
+    for (const Dim& dim : input->shape()) dim.collect_symbols(used);
+  }
+  for (const Node* node : graph.nodes()) ops::collect_symbols(node->call(), used);
+  std::erase_if(graph.symbols, [&](const Symbol& symbol) { return !used.contains(symbol.name); });
+}
+
 bool raise_to(int64_t least, const std::vector<Dim>& sizes, const Bindings& most, Bindings& values) {
   constexpr int kMostDoublings = 24;
   Bindings raised = values;

@@ -21,6 +21,9 @@ std::map<std::string, Node*, std::less<>> definers(const Graph& graph);
 /// The symbols that no node defines: those of the inputs' shapes.
 std::vector<Symbol> free_symbols(const Graph& graph);
 
+/// Takes away the symbols that neither an input's shape nor a node has: no run could say their values.
+void drop_unused_symbols(Graph& graph);
+
 /// Doubles the values of symbols, up to what is the most of each, until no size is less than `least`. False, and
 /// nothing is changed, where that does not help.
 bool raise_to(int64_t least, const std::vector<Dim>& sizes, const Bindings& most, Bindings& values);

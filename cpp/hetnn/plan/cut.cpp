@@ -137,6 +137,7 @@ ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph) {
   }
   for (const ir::Node* node : subgraph.nodes) copy(node);
   for (const ir::Value* output : subgraph.outputs) rewriter.add_output(twin.at(output), output->name());
+  ir::drop_unused_symbols(out);
   out.stage = ir::Stage::cut;
   return out;
 }

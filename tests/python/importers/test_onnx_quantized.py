@@ -310,3 +310,33 @@ def test_what_is_moved_and_then_given_several_scales(op: str) -> None:
     graph = helper.make_graph(nodes, "g", [given], [onnx.ValueInfoProto(name="y")], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     agrees(model, np.random.default_rng(1).standard_normal(shape).astype(np.float32))
+
+
+def test_a_number_that_is_written_as_an_integer_is_known() -> None:
+    """What is padded with, as onnxruntime's quantizer writes it: the sizes behind it stay known."""
+    scale, zero = numpy_helper.from_array(np.float32(0.02), "scale"), numpy_helper.from_array(np.int8(13), "zero")
+    amounts = numpy_helper.from_array(np.array([0, 1, 0, 0, 0, 1, 0, 0]), "amounts")
+    fill = numpy_helper.from_array(np.array([63], np.int8), "fill")
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["xq"]),
+        helper.make_node("DequantizeLinear", ["xq", "scale", "zero"], ["xd"]),
+        helper.make_node("DequantizeLinear", ["fill", "scale", "zero"], ["value"]),
+        helper.make_node("Pad", ["xd", "amounts", "value"], ["p"]),
+        helper.make_node("QuantizeLinear", ["p", "scale", "zero"], ["pq"]),
+        helper.make_node("DequantizeLinear", ["pq", "scale", "zero"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 5])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [scale, zero, amounts, fill],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    x = np.random.default_rng(0).standard_normal((1, 3, 4, 5)).astype(np.float32)
+    exe = hetnn.compile(model)
+    assert exe.outputs[0].shape == (1, 5, 4, 5)
+    assert {row["op"] for row in exe.report("dict")["graph"]} >= {"pad"}
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    assert np.array_equal(exe.run([x])[0], wanted)
+    assert (wanted[:, 0] == np.float32(0.02) * 50).all()

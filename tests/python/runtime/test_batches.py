@@ -111,3 +111,9 @@ def test_copies_with_states_or_bounds_share_no_engine(tmp_path: Path) -> None:
     assert one._engine is not other._engine
     bounded = pickle.loads(pickle.dumps(hetnn.load(path, max_concurrent_runs=1)))
     assert bounded._limits == (1, False)
+
+
+def test_a_size_that_nothing_has_needs_no_value() -> None:
+    text = OPEN.replace("[n: 1..8 = 4]", "[n: 1..8 = 4, m: 1..9 = 2]")
+    (y,) = hetnn.compile(text).run([np.ones((3, 2), np.float32)])
+    assert y.shape == (3, 2)

@@ -14,6 +14,7 @@ void declare_crossing(const ir::Graph& model, const ir::Value& value, backends::
 }
 
 void declare_boundaries(Draft& draft) {
+  ir::drop_unused_symbols(draft.graph);
   const ir::Graph& model = draft.graph;
   backends::Assembler& assembler = draft.assembler;
   program::Program& program = assembler.program();

@@ -300,6 +300,10 @@ class _Importer:
             return np.zeros(value.shape, numpy_type(value.dtype))
         return self._array(value)
 
+    def know(self, value: Any, array: np.ndarray[Any, Any]) -> None:
+        body = next((body for body in self._bodies if body.owns(value)), None)
+        (self._known if body is None else body.known)[value.name] = array
+
     # Nodes
 
     def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:

@@ -216,6 +216,9 @@ class Importer(Protocol):
     def known(self, value: Any) -> Array | None:
         """The elements of a value where they are known now; None where they are not."""
 
+    def know(self, value: Any, array: Array) -> None:
+        """Says the elements of a value that is computed from constants and stays as it is."""
+
     def read(self, value: Any) -> Array | None:
         """As `known`; integers that are computed as sizes are get symbols, to which they give values when the model
         runs."""
@@ -340,6 +343,11 @@ class Call(Building):
         if isinstance(value, (*NESTED, *ONE_SIDED)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
+
+    def know(self, value: Any, array: Array) -> Any:
+        """A value whose elements are these, though it is computed: rules that ask for numbers find them."""
+        self._importer.know(value, array)
+        return value
 
     def read(self, index: int) -> Array | None:
         """As `known`; what is computed from integers of the model as from sizes is read from them when it runs."""

@@ -103,6 +103,12 @@ def _demand_sound(call: Call, dtype: str) -> None:
         demand_sound(call.node.input[0], scales, zeros, dtype, None if axis is None else shape[axis])
 
 
+def _dequantized(integers: Any, scale: Any, zero: Any) -> Any:
+    """(q - zero) scale, in f32, of one integer."""
+    centred = integers.astype(np.int64) - (0 if zero is None else zero.astype(np.int64))
+    return (centred.astype(np.float32) * scale.astype(np.float32)).reshape(integers.shape)
+
+
 def _is_known(call: Call) -> bool:
     """Whether the scale and the zero point, where there is one, are constants."""
     return all(not call.given(k) or call.known(k) is not None for k in (1, 2))
@@ -124,7 +130,11 @@ def _dequantize(call: Call) -> Any:
         return call.cast(dequantized(call, x, scales, zero, axis, block), dtype)
     _demand_sound(call, x.dtype)
     if _is_known(call) and scale.dtype == dtype == "f32" and len(scale.shape) <= 1:
-        typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), call.known(0))
+        integers = call.known(0)
+        typed = typed_reals(call, x, call.known(1), call.known(2), _axis_of(call), integers)
+        # A number may be asked for as such: what is padded with, a bound, an exponent.
+        if typed is not None and integers is not None and integers.size == 1:
+            return call.know(typed, _dequantized(integers, call.known(1), call.known(2)))
         if typed is not None:
             return typed
     numbers = centred(call, x, None if zero is None else _along(call, zero, x), "f32")

@@ -98,7 +98,9 @@ class CpuBackend final : public Backend {
                         return computes_with_denormal_scales(*node);
                       });
     out.code = program::write_cpu_code(
-        {.commands = cpu::emit(subgraph, assembler, {.tune_threads = options.tune_threads}), .keep_denormals = keep});
+        {.commands = cpu::emit(subgraph, assembler,
+                               {.deterministic = options.deterministic, .tune_threads = options.tune_threads}),
+         .keep_denormals = keep});
     return out;
   }
 

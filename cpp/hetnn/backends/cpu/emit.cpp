@@ -63,6 +63,7 @@ class Emitter {
     }
     // Variants whose packed weights differ are settled here, for the shapes under the hints.
     if (variant && variant->choose) {
+      concrete->params.set({{"deterministic", Dim(options_.deterministic ? 1 : 0)}});
       command.options = variant->choose(concrete->call());
       concrete->params.set(command.options);
     }

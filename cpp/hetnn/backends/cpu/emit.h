@@ -12,6 +12,8 @@ namespace hetnn::backends::cpu {
 struct EmitOptions {
   /// Off: every node is computed by its operator's meaning.
   bool variants = true;
+  /// On: of what kernels choose from, what rounds as the operator's own sums do.
+  bool deterministic = false;
   /// Kernels measure on this machine, for runs by so many threads, what they leave open; 0: they take their defaults.
   int tune_threads = 0;
 };

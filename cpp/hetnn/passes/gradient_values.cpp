@@ -44,20 +44,11 @@ std::optional<double> real_in(const Item& item) {
   return std::nullopt;
 }
 
-Dim computed(char sign, const Dim& a, const Dim& b) {
-  switch (sign) {
-    case '+':
-      return a + b;
-    case '-':
-      return a - b;
-    case '*':
-      return a * b;
-    default:
-      return floor_div(a, b);
-  }
-}
+Dim divided(const Dim& a, const Dim& b) { return floor_div(a, b); }
+double divided(double a, double b) { return a / b; }
 
-double computed(char sign, double a, double b) {
+template <typename T>
+T computed(char sign, const T& a, const T& b) {
   switch (sign) {
     case '+':
       return a + b;
@@ -66,7 +57,7 @@ double computed(char sign, double a, double b) {
     case '*':
       return a * b;
     default:
-      return a / b;
+      return divided(a, b);
   }
 }
 

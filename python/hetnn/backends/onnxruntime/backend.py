@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +97,9 @@ class OnnxRuntime(Backend):
         taken_us = measuring.median_us(lambda: run(given))
         with tempfile.TemporaryDirectory() as folder:
             session = self._session(model, written=str(Path(folder) / "profile"))
+            run_profiled = values.runner(session)
             for _ in range(measuring.RUNS):
-                values.run(session, given)
+                run_profiled(given)
             rows = json.loads(Path(session.end_profiling()).read_text())
         work_us = max(taken_us - self.launch_us, 0.0)
         parts = profile.shares(rows, [node["name"] for node in graph.nodes()])
@@ -120,12 +121,12 @@ class OnnxRuntime(Backend):
         if packed:
             return [Reason("no_array", packed, "whole bytes", f"no array holds {packed} as ONNX Runtime does")]
         # Kernels of others than the CPU refuse some types and attributes only when they run.
-        told = (
-            []
-            if self._provider == _CPU
-            else [_refusal(partial(values.run, session), arrays) for arrays in _examples(node)]
-        )
-        return [Reason("onnxruntime_refuses", op, wanted, text) for text in told[-1:] if all(told)]
+        run, text = values.runner(session), ""
+        for arrays in [] if self._provider == _CPU else _examples(node):
+            text = _refusal(run, arrays)
+            if not text:
+                break
+        return [Reason("onnxruntime_refuses", op, wanted, text)] if text else []
 
     def compile(self, graph: _core.Graph) -> bytes:
         """The ONNX model, or, where the provider writes one, the model that holds what it has compiled."""
@@ -144,7 +145,7 @@ class OnnxRuntime(Backend):
             session = self._session(code)
         except Exception as error:  # likewise
             raise Unavailable(f"device '{self.name}': {_first_line(error)}") from error
-        return self._recorded(code, session) or partial(values.run, session)
+        return self._recorded(code, session) or values.runner(session)
 
     def _recorded(self, code: bytes, session: Any) -> Run | None:
         option, memory = RECORDS.get(self._provider, ("", ""))

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.backends.onnxruntime.values import IN_NUMPY
+
 # By provider: the option that has it record, and what its memory is called.
 RECORDS = {"CUDAExecutionProvider": ("enable_cuda_graph", "cuda")}
 _RUNS_UNTIL_RECORDED = 3
@@ -26,7 +28,7 @@ class Recorded:
 
         def values(ports: Sequence[Any]) -> Mapping[str, Any]:
             return {
-                port.name: OrtValue.ortvalue_from_shape_and_type(port.shape, _ELEMENTS[port.type], memory, device)
+                port.name: OrtValue.ortvalue_from_shape_and_type(port.shape, IN_NUMPY[port.type], memory, device)
                 for port in ports
             }
 
@@ -37,7 +39,7 @@ class Recorded:
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
         self._busy = threading.Lock()
-        zeros = [np.zeros(port.shape, _ELEMENTS[port.type]) for port in session.get_inputs()]
+        zeros = [np.zeros(port.shape, IN_NUMPY[port.type]) for port in session.get_inputs()]
         for _ in range(_RUNS_UNTIL_RECORDED):
             self(zeros)
 
@@ -53,13 +55,4 @@ class Recorded:
 def can_record(session: Any) -> bool:
     """Whether all its inputs and outputs are arrays of numpy's types, not empty, of sizes that are known."""
     ports = [*session.get_inputs(), *session.get_outputs()]
-    return all(port.type in _ELEMENTS and all(isinstance(n, int) and n > 0 for n in port.shape) for port in ports)
-
-
-_ELEMENTS: dict[str, Any] = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    **{f"tensor({kind.__name__})": kind for kind in (np.float16, np.int8, np.int16, np.int32, np.int64)},
-    **{f"tensor({kind.__name__})": kind for kind in (np.uint8, np.uint16, np.uint32, np.uint64)},
-    "tensor(bool)": np.bool_,
-}
+    return all(port.type in IN_NUMPY and all(isinstance(n, int) and n > 0 for n in port.shape) for port in ports)

@@ -1,7 +1,10 @@
 // _runtime's tools for executable files: taking them apart, putting them together, saying what is wrong with them.
 #include <pybind11/pybind11.h>
 
+#include <memory>
+
 #include "hetnn/base/parallel.h"
+#include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/executable.h"
 
@@ -37,6 +40,14 @@ void verify(const std::string& path) {
   executable.verify();
 }
 
+std::string quick_sum(const py::buffer& buffer) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+  const std::unique_ptr<Py_buffer, decltype(&PyBuffer_Release)> lent(&view, PyBuffer_Release);
+  const py::gil_scoped_release release;
+  return program::quick_sum({static_cast<const std::byte*>(view.buf), static_cast<size_t>(view.len)});
+}
+
 }  // namespace
 
 void bind_runtime_pieces(py::module_& m) {
@@ -44,6 +55,8 @@ void bind_runtime_pieces(py::module_& m) {
         "An image as program, report, target (texts) and weights (bytes); its hashes need not fit.");
   m.def("put_together", &put_together, py::arg("program"), py::arg("report"), py::arg("target"), py::arg("weights"),
         "The image of these pieces, with fitting hashes; nothing else is checked.");
+  m.def("quick_sum", &quick_sum, py::arg("buffer"),
+        "16 hexadecimal digits that follow from every byte and their number: what finds accidents, as fast as memory.");
   m.def("usable_threads", &usable_threads, py::arg("requested"),
         "Threads of a run that asks for so many; 0: as many as the process may use, or its environment says.");
   m.def("verify", &verify, py::arg("path"), py::call_guard<py::gil_scoped_release>(),

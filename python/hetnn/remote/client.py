@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-import hetnn
 from hetnn import errors
 from hetnn.backends.backend import Backend, Port, Run
 from hetnn.backends.code import with_header
 from hetnn.element_types import numpy_type
 from hetnn.errors import Error, InvalidModel, Unavailable
-from hetnn.remote.wire import PROTOCOL, Closed, Wire, address_of, proof, read_token
+from hetnn.remote.wire import PROTOCOL, Closed, Refused, Wire, address_of, proof, read_token
 
 KIND = "remote"
 _KEYS = {"at", "token_file", "timeout_s", "tls", "tls_ca"}
@@ -159,9 +158,9 @@ class _Conversation:
             try:
                 wire.send({**header, "hash": self._hash}, buffers, deadline)
                 answer, payload = wire.receive(deadline)
-            except (Closed, Unavailable):
+            except (Closed, Unavailable) as error:
                 # A connection that was kept may have ended while nobody used it.
-                if fresh or time.monotonic() >= deadline:
+                if fresh or isinstance(error, Refused) or time.monotonic() >= deadline:
                     raise
                 self._end()
                 wire = self._wire = self._connect(deadline)
@@ -192,11 +191,6 @@ class _Conversation:
         wire = Wire(connection)
         try:
             greeting, _ = wire.receive(deadline)
-            if greeting.get("protocol") != PROTOCOL:
-                raise InvalidModel(
-                    f"it speaks protocol {greeting.get('protocol')}, of hetnn {greeting.get('version')}; here is "
-                    f"{PROTOCOL}, of hetnn {hetnn.__version__}. Install the same version."
-                )
             token = read_token(str(self._place["token_file"]))
             wire.send({"proof": proof(token, str(greeting.get("challenge")))}, [], deadline)
             answer, _ = wire.receive(deadline)

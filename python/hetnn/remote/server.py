@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-import hetnn
 from hetnn.element_types import numpy_type
 from hetnn.errors import Error, InvalidModel, Unavailable, Unsupported
 from hetnn.executable import Executable, Port
-from hetnn.remote.wire import MOST_MEASURED_BYTES, MOST_PAYLOAD_BYTES, PROTOCOL, Closed, Wire, address_of, proof
+from hetnn.remote.wire import MOST_MEASURED_BYTES, MOST_PAYLOAD_BYTES, Closed, Refused, Wire, address_of, proof
 
 _GREETING_S = 20.0  # in which a connection must show its token
 _IDLE_S = 600.0  # that a connection may be silent
@@ -107,9 +106,11 @@ class DeviceServer:
         try:
             self._greet(wire)
             self._serve_requests(wire)
-        except (Closed, Unavailable):
-            pass  # who asked has gone
+        except Closed:
+            pass
         except Error as error:
+            if isinstance(error, Unavailable) and not isinstance(error, Refused):
+                return  # who asked has gone
             with suppress(Error):
                 wire.send(_failure(error), [], time.monotonic() + _GREETING_S)
         finally:
@@ -126,7 +127,7 @@ class DeviceServer:
     def _greet(self, wire: Wire) -> None:
         until = time.monotonic() + _GREETING_S
         challenge = secrets.token_hex(32)
-        wire.send({"protocol": PROTOCOL, "version": hetnn.__version__, "challenge": challenge}, [], until)
+        wire.send({"challenge": challenge}, [], until)
         header, _ = wire.receive(until, _MOST_GREETING_BYTES)
         shown = header.get("proof")
         if not isinstance(shown, str) or not hmac.compare_digest(

@@ -27,7 +27,7 @@ import hetnn
 from faults import ROUNDS, paused
 from hetnn.errors import Error, InvalidModel, Unavailable
 from hetnn.remote.server import DeviceServer
-from hetnn.remote.wire import Wire, proof
+from hetnn.remote.wire import Wire, begun, framed, proof
 from hetnn.target import resolve_target
 
 TOKEN = "a token that both sides know"
@@ -174,7 +174,7 @@ def impostor(answer: Callable[[socket.socket, Wire], None]) -> int:
     def converse(connection: socket.socket) -> None:
         wire = Wire(connection)
         until = time.monotonic() + 20
-        wire.send({"protocol": 1, "version": "x", "challenge": "c"}, [], until)
+        wire.send({"challenge": "c"}, [], until)
         wire.receive(until)
         wire.send({"ok": True}, [], until)
         try:
@@ -214,10 +214,12 @@ def sends(raw: bytes) -> Callable[[socket.socket, Wire], None]:
         (lambda connection, _: time.sleep(3), "deadline passed"),
         (lambda connection, _: connection.close(), "ended|failed"),
         (sends(b"HTTP/1.1 400 Bad Request\r\n\r\n" + b"x" * 64), "another protocol"),
-        (sends(struct.pack("<8sIQ", b"hetnn1\0\0", 1 << 31, 0)), "at most 1048576"),
-        (sends(struct.pack("<8sIQ", b"hetnn1\0\0", 2, 1 << 62) + b"{}"), "at most"),
-        (sends(struct.pack("<8sIQ", b"hetnn1\0\0", 4, 0) + b"nope"), "is no JSON"),
-        (sends(struct.pack("<8sIQ", b"hetnn1\0\0", 2, 99) + b"{}only"), "ended after"),
+        (sends(struct.pack("<8sIQ", b"hetnn1\0\0", 2, 0) + b"{}" + bytes(64)), "found b'hetnn1.*expected b'hetnn2"),
+        (sends(framed(bytes(1 << 21))), "2097152 bytes; at most 1048576"),
+        (sends(framed(b'{"parts": [[4611686018427387904, ""]]}')), "4611686018427387904 bytes; at most"),
+        (sends(framed(b"nope")), "is no JSON"),
+        (sends(framed(b'{"parts": [[99, "0"]]}') + b"only"), "ended after 4 of 99"),
+        (sends(framed(b'{"parts": [[4, "0"]]}') + b"else"), "a part of the payload of a message arrived altered"),
         (says({"ok": True}), "its answer makes no sense"),
         (says({"ok": True, "shapes": [[1, 8, 16, 16]]}, b"short"), "its answer makes no sense"),
         (says({"ok": False, "kind": "os.system", "text": "odd"}), "odd"),
@@ -260,8 +262,10 @@ def ask(port: int, messages: list[bytes]) -> bytes:
 
 
 def message(header: Any, payload: bytes = b"") -> bytes:
-    told = json.dumps(header).encode()
-    return struct.pack("<8sIQ", b"hetnn1\0\0", len(told), len(payload)) + told + payload
+    """With sums that fit."""
+    if isinstance(header, dict):
+        return begun(header, [memoryview(payload)]) + payload
+    return framed(json.dumps(header).encode()) + payload
 
 
 def test_altered_requests_are_refused_and_the_server_goes_on(
@@ -296,7 +300,8 @@ def test_altered_requests_are_refused_and_the_server_goes_on(
         for _ in range(draw.randint(1, 4)):
             altered[draw.randrange(min(len(altered), 400))] = draw.randrange(256)
         cut = draw.randrange(len(altered)) if draw.random() < 0.3 else len(altered)
-        ask(server.port, [bytes(altered[:cut])])
+        said = ask(server.port, [bytes(altered[:cut])])
+        assert b'"ok": true' not in said or altered == right
     assert torch.equal(exe(x), expected)
 
 
@@ -341,6 +346,10 @@ def test_the_cpu_computes_while_a_device_is_gone(saved: Any, tmp_path: Path, tok
     assert torch.allclose(exe(x), expected, atol=1e-5)
     assert [row["fallback"] for row in exe.last_times] == [False]
     server.end()
+    altered = impostor(sends(framed(b'{"ok": true, "shapes": [[1]], "parts": [[4, "0"]]}') + bytes(4)))
+    exe = loaded(tmp_path / "both.hetnn", altered, token_file)
+    assert torch.allclose(exe(x), expected, atol=1e-5)
+    assert [row["fallback"] for row in exe.last_times] == [True]
     with pytest.raises(Unavailable, match="deadline"):
         exe.run_async([x], timeout_s=0).result(10)
     with pytest.raises(InvalidModel, match="fallback is 'relu-only'; only the general processor, 'cpu'"):

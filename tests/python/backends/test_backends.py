@@ -17,7 +17,7 @@ from torch import nn
 
 import hetnn
 from backends.text_backend import TextBackend
-from hetnn import _core
+from hetnn import _core, trials
 from hetnn.backends import Port, Run, registry
 from hetnn.errors import DoesNotFit, InvalidModel, Unavailable, Unsupported
 from hetnn.remote.server import DeviceServer
@@ -205,6 +205,31 @@ def test_a_device_that_is_measured_computes_what_it_is_faster_at(model: Any) -> 
     times_ms = {row["strategy"]: row["ms"] for row in exe.trials}
     assert max(times_ms.values()) > waits_s * 1e3 > min(times_ms.values())
     assert torch.allclose(exe(model[1]), model[2], atol=1e-5)
+
+
+class Planned:
+    """What trials look at of an executable."""
+
+    def __init__(self, *devices: str) -> None:
+        self._devices, self.trials = devices, []
+
+    def report(self, _: str) -> dict[str, Any]:
+        return {"subgraphs": [{"device": device, "nodes": [str(k)]} for k, device in enumerate(self._devices)]}
+
+
+@pytest.mark.parametrize(("pieces_ms", "chosen"), [(0.97, "cpu-only"), (0.9, "cost")])
+def test_a_plan_of_pieces_is_taken_where_it_gains_more_than_noise(
+    pieces_ms: float, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = {"cost": Planned("cpu", "text"), "cpu-only": Planned("cpu", "cpu"), "take-all": Planned("text", "text")}
+    times_ms = {"cpu-only": 1.0, "take-all": 1.1, "cost": pieces_ms}
+    monkeypatch.setattr(trials, "_in_turns", lambda made: {strategy: times_ms[strategy] for strategy in made})
+    found: Any = trials.fastest(lambda strategy: plans[strategy])  # type: ignore[arg-type, return-value]
+    assert found is plans[chosen]
+    assert found.trials == [{"strategy": strategy, "ms": ms} for strategy, ms in times_ms.items()]
+    # One of the plans by itself may be that by cost.
+    plans["cost"] = Planned("cpu", "cpu")
+    assert trials.fastest(lambda strategy: plans[strategy]) is plans["cpu-only"]  # type: ignore[arg-type, return-value]
 
 
 SIZED = """graph @g {stage = imported, symbols = [n: 1..9 = 4]} (%x: f32[n,3], %b: f32[3]) -> (%y) {

@@ -142,6 +142,7 @@ class Reader {
       const size_t end = source_.find('"', at_);
       if (end == std::string_view::npos) fail("a closing quote");
       Term out{.kind = Term::Kind::string, .text = std::string(source_.substr(at_, end - at_))};
+      std::ranges::replace(out.text, '\n', ' ');
       at_ = end + 1;
       return out;
     }

@@ -5,11 +5,11 @@
 //
 // A statement begins at the start of a line. It says what comes to an input, `d(x)`, of what came to the outputs,
 // `d(y)`, or what an output is of smaller operators, `y`, whose own rules apply then; any other name is for the file
-// itself. Behind `if` stands what attributes must be, and the first statement of a name that holds is taken: without
-// one the operator has no derivative there. Names are those of inputs, outputs and attributes. `+ - * /` and calls of
-// operators make nodes of tensors, in which numbers are constants; of sizes they compute. What an absent input is
-// multiplied with or added to stays as it is. A part is summed or spread to its input's shape by itself. Functions of
-// sizes stand in gradient_values.cpp.
+// itself, and `_` an input that is absent. Behind `if` stands what attributes must be, and the first statement of a
+// name that holds is taken: without one the operator has no derivative there. Names are those of inputs, outputs and
+// attributes. `+ - * /` and calls of operators make nodes of tensors, in which numbers are constants; of sizes they
+// compute. What an absent input is multiplied with or added to stays as it is. A part is summed or spread to its
+// input's shape by itself. Functions of sizes stand in gradient_functions.cpp.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ struct Term {
     infix,   // in[0] text in[1]
     negate,  // -in[0]
     field,   // output `text` of in[0]
-    entry,   // in[0][in[1]]
+    entry,   // in[0][in[1]]: of a list, or an output of a node
     cut,     // in[0][in[1]:in[2]]
   };
   Kind kind = Kind::integer;

@@ -30,6 +30,8 @@ class Maker {
   ir::Value* full(DType dtype, double value, const Shape& shape);
   /// A size that may depend on symbols, in an element type: of one element.
   ir::Value* size(DType dtype, const Dim& dim);
+  /// A size by which a node says how many there are: where it is open, a symbol of its own.
+  Dim found(const Dim& dim);
   /// A formula of operands by their names.
   ir::Value* formula(const ops::Expression& formula, const std::map<std::string, ir::Value*>& operands, DType dtype);
 

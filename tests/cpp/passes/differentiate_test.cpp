@@ -211,6 +211,15 @@ TEST(Differentiate, AMeanOfAnOpenSizeIsDividedByIt) {
   EXPECT_EQ(derivatives(graph, {{1, 2}}), (Rows{{1, 2}}));
 }
 
+TEST(Differentiate, RowsOfManyMatricesMeetAWeightInOneProduct) {
+  ir::Graph graph = ir::parse(R"(graph @g {stage = imported} (%x: f64[2,3,4], %w: f64[4,5]) -> (%y) {
+  %y = matmul(%x, %w) : f64[2,3,5]
+})");
+  ir::Rewriter rewriter(graph);
+  ir::Value* const xs[] = {graph.find_value("w")};
+  EXPECT_EQ(differentiate(rewriter, graph.find_value("y"), xs)[0]->producer()->op().name, "matmul");  // and no sum
+}
+
 TEST(Differentiate, CastsPassAndIntegersDoNot) {
   EXPECT_EQ(derivatives(R"(graph @g {stage = imported} (%x: f64[2]) -> (%y) {
   %i = cast(%x) {to = i32} : i32[2]

@@ -42,6 +42,19 @@ def volume() -> nn.Module:
     return nn.Sequential(nn.Conv3d(2, 3, 2, stride=2), nn.BatchNorm3d(3), nn.Tanh(), nn.AdaptiveAvgPool3d(1))
 
 
+class Sequence(nn.Module):
+    """A recurrent layer in both directions; what follows reads all that it gives."""
+
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.layer = kind(3, 4, num_layers=2, bidirectional=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, last = self.layer(x)
+        last = last if isinstance(last, torch.Tensor) else torch.cat(last, 2)
+        return torch.cat([(y * y).flatten(), last.sin().flatten()])
+
+
 def line() -> nn.Module:
     return nn.Sequential(nn.Conv1d(4, 6, 3, dilation=2, groups=2), nn.PReLU(6), nn.InstanceNorm1d(6), nn.Linear(5, 2))
 
@@ -51,6 +64,8 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] 
     "text": (Text, lambda: torch.randint(0, 11, (4, 6))),
     "volume": (volume, lambda: torch.randn(2, 2, 4, 5, 4)),
     "line": (line, lambda: torch.randn(2, 4, 9)),
+    "lstm": (lambda: Sequence(nn.LSTM), lambda: torch.randn(5, 2, 3)),
+    "gru": (lambda: Sequence(nn.GRU), lambda: torch.randn(5, 2, 3)),
 }
 
 
@@ -87,6 +102,31 @@ def test_open_sizes_stay_open() -> None:
         x = torch.randn(*size, dtype=torch.float64, requires_grad=True)
         model(x).sum().backward()
         np.testing.assert_allclose(exe(x.detach())[1], x.grad, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("outside", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize(
+    ("mode", "size"),
+    [("bilinear", (4, 5)), ("nearest", (4, 5)), ("bicubic", (4, 5)), ("bilinear", (3, 4, 5)), ("bilinear", (1, 3))],
+)
+def test_places_of_a_grid(mode: str, size: tuple[int, ...], outside: str, aligned: bool) -> None:
+    torch.manual_seed(0)
+    operator = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}[mode]
+    x = torch.randn(2, 3, *size, dtype=torch.float64, requires_grad=True)
+    points = (2, 3, 4)[: len(size)]
+    grid = (3 * torch.rand(2, *points, len(size), dtype=torch.float64) - 1.5).requires_grad_()
+    of_x, of_grid, of_y = (f"f64[{','.join(map(str, shape))}]" for shape in (x.shape, grid.shape, (2, 3, *points)))
+    attrs = f"{{mode = {operator}, outside = {outside}, align_corners = {str(aligned).lower()}}}"
+    graph = _core.Graph.parse(
+        f"graph @g {{stage = imported}} (%x: {of_x}, %grid: {of_grid}) -> (%y) {{\n"
+        f"  %s = grid_sample(%x, %grid) {attrs} : {of_y}\n  %y = sin(%s) : {of_y}\n}}"
+    )
+    _, *found = hetnn.compile(_core.differentiate(graph, "y", ["x", "grid"]))(x.detach(), grid.detach())
+    y = functional.grid_sample(x, grid, mode, outside, aligned)
+    y.sin().sum().backward()
+    for value, wanted in zip(found, (x.grad, grid.grad), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-8)
 
 
 def test_values_that_the_graph_lacks_are_named() -> None:

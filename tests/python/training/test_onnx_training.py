@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 import hetnn
+from hetnn.importers import import_model
 from importers.onnx_models import model_of
 
 CLASSES = 10
@@ -116,6 +117,33 @@ def test_sizes_that_are_open_stay_open(tmp_path: Path) -> None:
         value.backward()
         moves.step()
         assert step(x, y) == pytest.approx(value.item(), rel=1e-4)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.RNNBase]) -> None:
+        super().__init__()
+        self.layer, self.head = kind(3, 6, bidirectional=True), nn.Linear(12, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0].mean(0))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+@pytest.mark.parametrize("axes", [{}, {"x": {0: "steps"}}], ids=["fixed", "open"])
+def test_recurrent_layers_are_one_node(kind: type[nn.RNNBase], axes: dict[str, dict[int, str]], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Recurrent(kind)
+    path = exported(model, torch.randn(5, 2, 3), tmp_path / "net.onnx", input_names=["x"], dynamic_axes=axes)
+    assert {row["op"] for row in import_model(path).graph.nodes()} >= {kind.__name__.lower()}
+    step = hetnn.compile_training(path, optimizer="sgd", lr=0.5)
+    moves = torch.optim.SGD(model.parameters(), 0.5)
+    for length in (5, 5, 5) if not axes else (3, 7, 1):
+        x, y = torch.randn(length, 2, 3), torch.randint(0, CLASSES, (2,))
+        value = functional.cross_entropy(model(x), y)
+        moves.zero_grad()
+        value.backward()
+        moves.step()
+        assert step(x, y) == pytest.approx(value.item(), rel=1e-5)
 
 
 def test_it_needs_no_torch(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
@@ -139,6 +140,13 @@ std::unique_ptr<Kernel> make_integer_linear(const KernelCall& call) {
 
 bool is_linear_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
+// Of a weight of f32, which may be a value.
+std::unique_ptr<Packer> make_linear_packer(const KernelCall& call, int input) {
+  HETNN_ASSERT(input == 1, "linear packs input 1 only; got ", input);
+  const PanelShape shape = weight_shape(call);
+  return std::make_unique<PanelPacker>(shape, PackStrides{0, shape.k, 0, 1});
+}
+
 int64_t packed_linear_bytes(const KernelCall& call, int /*input*/) { return weight_shape(call).packed_bytes(); }
 
 std::vector<std::byte> pack_linear(const KernelCall& call, int input, std::span<const std::byte> weight) {
@@ -182,8 +190,9 @@ std::span<const Variant> gemm_variants() {
        .layout = LayoutWish::plain,
        .takes_steps = true,
        .is_weight = is_linear_weight,
-       .pack = pack_linear,
-       .packed_bytes = packed_linear_bytes},
+       .pack = pack_with<make_linear_packer>,
+       .packed_bytes = packed_bytes_with<make_linear_packer>,
+       .packer = make_linear_packer},
       {.name = "linear_narrow",
        .op = "linear",
        .speed = "product",

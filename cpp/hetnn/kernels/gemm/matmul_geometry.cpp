@@ -44,10 +44,17 @@ MatmulGeometry matmul_geometry(const KernelCall& call) {
   const int batch_rank = std::max(a_batch, b_batch);
   std::vector<int64_t> dims, a_strides, b_strides;
   int64_t a_step = g.m * g.k, b_step = g.n * g.k, count = 1;
+  bool joins = a.rank >= 2 && !g.transpose_a;  // matrices of a that lie side by side and meet one of b are one
   for (int axis = batch_rank - 1; axis >= 0; --axis) {
     const int ia = axis - (batch_rank - a_batch), ib = axis - (batch_rank - b_batch);
     const int64_t da = ia >= 0 ? a.dims[static_cast<size_t>(ia)] : 1;
     const int64_t db = ib >= 0 ? b.dims[static_cast<size_t>(ib)] : 1;
+    joins &= db == 1 && ia >= 0;
+    if (joins) {
+      g.m *= da;
+      a_step *= da;
+      continue;
+    }
     dims.insert(dims.begin(), da == 1 ? db : da);
     a_strides.insert(a_strides.begin(), da == 1 ? 0 : a_step);
     b_strides.insert(b_strides.begin(), db == 1 ? 0 : b_step);
@@ -57,8 +64,7 @@ MatmulGeometry matmul_geometry(const KernelCall& call) {
   }
   for (int64_t i = 0; i < count; ++i) {
     int64_t rest = i, a_offset = 0, b_offset = 0;
-    for (int axis = batch_rank - 1; axis >= 0; --axis) {
-      const auto at = static_cast<size_t>(axis);
+    for (size_t at = dims.size(); at-- > 0;) {
       a_offset += rest % dims[at] * a_strides[at];
       b_offset += rest % dims[at] * b_strides[at];
       rest /= dims[at];

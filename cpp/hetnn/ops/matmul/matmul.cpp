@@ -67,7 +67,8 @@ OpDef define_matmul() {
           .work = work,
           .constraints = {},
           .tolerance = 1e-5,
-          .samples = {"matmul(f32[3,5], f32[5,4])", "matmul(f32[2,3,n,5], f32[3,5,4])"}};
+          .samples = {"matmul(f32[3,5], f32[5,4])", "matmul(f32[2,3,n,5], f32[3,5,4])",
+                      "matmul(f32[2,3,n,5], f32[5,4])", "matmul(f32[2,3,7,5], f32[2,1,5,4])"}};
 }
 
 }  // namespace hetnn::ops

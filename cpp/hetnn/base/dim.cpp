@@ -401,6 +401,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
     rest = Dim::from_terms(constant, std::move(kept));
     if (rest.is_static() && (rest.constant_ == 0 || b.is_static()))
       return whole + floor_div64(rest.constant_, b.is_static() ? divisor : 1);
+    // floordiv(-x, q) = -floordiv(x + q - 1, q), so that a size rounded up has one form.
+    if (b.is_static() && divisor > 0 && rest.terms_->front().coefficient < 0)
+      return whole - floor_div(Dim(divisor - 1) - rest, b);
     // floordiv(floordiv(x, p) + c, q) = floordiv(x + p·c, p·q) for positive integers p, q.
     if (b.is_static() && divisor > 0 && rest.terms_->size() == 1 && rest.terms_->front().coefficient == 1 &&
         rest.terms_->front().atoms.size() == 1) {

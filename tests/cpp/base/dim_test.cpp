@@ -26,6 +26,8 @@ TEST(Dim, DivisionPullsOutWhatDividesExactly) {
   EXPECT_EQ(floor_div(floor_div(h, 2) + 1, 2), floor_div(h + 2, 4));
   EXPECT_EQ(mod(4 * h + 6, 4), 2);
   EXPECT_EQ(ceil_div(h - 2, 2), -floor_div(2 - h, 2));
+  EXPECT_EQ(ceil_div(h, 3), floor_div(h + 2, 3));
+  EXPECT_EQ(floor_div(1 - 2 * h * w - w, 6), -floor_div(2 * h * w + w + 4, 6));
   EXPECT_EQ(max(h + 1, h), h + 1);
 }
 

@@ -19,6 +19,9 @@ def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "as published: box within 0.00" in out
     for name in ("P-Net: 10 runs", "R-Net: 1 runs", "O-Net: 1 runs"):
         assert name in out
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    shown = readme.split("P-Net: 10 runs, ")[1].split("```")[0].splitlines()[1:]
+    assert [line for line in shown if line != "..." and line not in out] == []
     assert Image.open(tmp_path / "face.png").size == (512, 512)
     picture = (tmp_path / "plan.svg").read_text()
     assert ElementTree.fromstring(picture).tag.endswith("svg")

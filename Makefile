@@ -273,8 +273,8 @@ bench-threads: $(STAMPS)/install
 bench-busy: $(STAMPS)/install $(STAMPS)/peers
 	$(PY) benchmarks/beside_busy.py build/peers/bin/python
 # Seconds and memory of hetnn.compile, a row a network and target.
-bench-compile: $(STAMPS)/install
-	$(PY) benchmarks/compile.py
+bench-compile: $(STAMPS)/install $(STAMPS)/int8-peers
+	PYTHONPATH=build/int8-peers $(PY) benchmarks/compile.py
 # Single operators beside eager torch, on one thread and on two.
 bench-operators: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) benchmarks/operators.py --threads 1

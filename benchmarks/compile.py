@@ -7,17 +7,24 @@ adds to the process at most and `kept` what remains when the executable stands, 
 
 Files of ONNX follow, a row each: seconds of importing and of importing and compiling, and what importing adds to the
 process at most. Those of `onnx-mapped` are 10^9 parameters in a file beside the model, which nothing reads.
+
+Last, quantized files to an NPU by the command `hetnn compile`, a whole process: seconds by the clock and of processors,
+the least of some. The files of ONNX are those of quantized.py and need what it needs.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import importlib.util
 import multiprocessing
+import os
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +33,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "python")]
+sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "benchmarks")]
 
 import torch  # noqa: E402
 
@@ -128,6 +135,28 @@ def _written(folder: Path, nodes: list[Any], weights: list[Any], shape: list[int
 FILES: dict[str, Callable[[Path], Path]] = {"onnx-20000": chain, "onnx-resnet50": resnet50, "onnx-mapped": mapped}
 
 
+def int8_onnx(net: str, folder: Path) -> Path:
+    import quantized
+
+    quantized.write(net, folder)
+    return folder / "i8.onnx"
+
+
+def int8_tflite(net: str, folder: Path) -> Path:
+    from backends.integer_networks import NETWORKS
+
+    path = folder / "i8.tflite"
+    path.write_bytes(NETWORKS[net]())
+    return path
+
+
+WHOLE: dict[str, Callable[[Path], Path]] = {
+    "int8-mobilenet": partial(int8_onnx, "mobilenet_v2"),
+    "int8-resnet50": partial(int8_onnx, "resnet50"),
+    "tflite-mobilenet": partial(int8_tflite, "mobilenet_v2"),
+}
+
+
 def memory_mb(row: str) -> float:
     """Of this process, in 10^6 bytes, as the system sees it: VmRSS now, VmHWM at its peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -179,6 +208,24 @@ def measure_file(name: str, repeat: int) -> None:
     print(f"{name:14}{min(imports):10.2f}{took}{path_size:9.1f}{peak:9.0f}", flush=True)
 
 
+def measure_whole(name: str, target: str, repeat: int) -> None:
+    command = [str(Path(sys.executable).parent / "hetnn"), "compile", "--target", target]
+    with tempfile.TemporaryDirectory() as folder:
+        path = WHOLE[name](Path(folder))
+        clock, busy = [], []
+        for _ in range(repeat):
+            began = time.perf_counter()
+            process = subprocess.Popen(
+                [*command, str(path), "-o", f"{folder}/out.hetnn"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            _, status, used = os.wait4(process.pid, 0)
+            clock.append(time.perf_counter() - began)
+            busy.append(used.ru_utime + used.ru_stime)
+            if status:
+                sys.exit(f"hetnn compile of {name} failed.")
+    print(f"{name:18}{target:16}{min(clock):8.2f}{min(busy):8.2f}", flush=True)
+
+
 def run_alone(call: Callable[..., None], *args: object) -> None:
     """In a process of its own."""
     process = multiprocessing.get_context("spawn").Process(target=call, args=args)
@@ -191,7 +238,7 @@ def run_alone(call: Callable[..., None], *args: object) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--targets", default="cpu,cpu+relu-only")
-    parser.add_argument("--models", default=",".join([*MODELS, *FILES]))
+    parser.add_argument("--models", default=",".join([*MODELS, *FILES, *WHOLE]))
     parser.add_argument("--repeat", type=int, default=3)
     asked = parser.parse_args()
     print(
@@ -206,6 +253,13 @@ def main() -> None:
     for name in names:
         if name in FILES:
             run_alone(measure_file, name, asked.repeat)
+    whole = [name for name in names if name in WHOLE]
+    if not importlib.util.find_spec("onnxscript"):
+        whole = [name for name in whole if name.startswith("tflite")]
+    if whole:
+        print(f"{'whole process':18}{'target':16}{'clock s':>8}{'cpu s':>8}", flush=True)
+    for name in whole:
+        run_alone(measure_whole, name, "cpu+relu-only", max(asked.repeat, 10))
 
 
 if __name__ == "__main__":

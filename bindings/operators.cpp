@@ -31,8 +31,9 @@ std::string formula_text(const ops::OpDef& op) {
   return predicate ? ops::to_string(ops::value_of(*predicate, x, y)) : std::string();
 }
 
-py::dict describe(const ops::OpDef& op) {
-  py::list inputs, attrs, traits, torch, onnx, constraints;
+// What importers ask. The rest takes three times as long to make.
+py::dict signature_of(const ops::OpDef& op) {
+  py::list inputs, attrs, traits, torch, onnx;
   for (const ops::InputDef& input : op.inputs) {
     inputs.append(py::dict(py::arg("name") = input.name, py::arg("doc") = input.doc,
                            py::arg("optional") = input.optional, py::arg("variadic") = input.variadic));
@@ -48,16 +49,26 @@ py::dict describe(const ops::OpDef& op) {
   }
   for (const ops::TorchName& name : op.torch) torch.append(py::make_tuple(name.overload, name.arguments));
   for (const ops::OnnxName& name : op.onnx) onnx.append(py::make_tuple(name.op_type, name.since, name.arguments));
+  return py::dict(py::arg("name") = op.name, py::arg("inputs") = inputs, py::arg("attrs") = attrs,
+                  py::arg("outputs") = op.outputs, py::arg("traits") = traits, py::arg("torch") = torch,
+                  py::arg("onnx") = onnx, py::arg("checks") = op.check != nullptr);
+}
+
+py::dict describe(const ops::OpDef& op) {
+  py::dict out = signature_of(op);
+  py::list constraints;
   for (const ops::Constraint& constraint : op.constraints) {
     constraints.append(py::dict(py::arg("device_class") = constraint.device_class, py::arg("label") = constraint.label,
                                 py::arg("text") = constraint.text));
   }
-  return py::dict(py::arg("name") = op.name, py::arg("doc") = op.doc, py::arg("formula") = formula_text(op),
-                  py::arg("derivative") = passes::derivative_of(op), py::arg("inputs") = inputs,
-                  py::arg("attrs") = attrs, py::arg("outputs") = op.outputs, py::arg("traits") = traits,
-                  py::arg("torch") = torch, py::arg("onnx") = onnx, py::arg("constraints") = constraints,
-                  py::arg("kernels") = kernels_of(op), py::arg("checks") = op.check != nullptr,
-                  py::arg("tolerance") = op.tolerance, py::arg("samples") = op.samples);
+  out["doc"] = op.doc;
+  out["formula"] = formula_text(op);
+  out["derivative"] = passes::derivative_of(op);
+  out["constraints"] = constraints;
+  out["kernels"] = kernels_of(op);
+  out["tolerance"] = op.tolerance;
+  out["samples"] = op.samples;
+  return out;
 }
 
 // Expressions as operators in their order: each takes numbers, operands by name and what earlier ones made, by place.
@@ -96,16 +107,19 @@ py::object formula(const std::string& name, const std::string& of) {
 }  // namespace
 
 void bind_operators(py::module_& m) {
+  const auto rows_of = [](py::dict (*row)(const ops::OpDef&)) {
+    py::list rows;
+    for (const ops::OpDef* op : ops::OpTable::global().all()) rows.append(row(*op));
+    return rows;
+  };
   m.def(
-      "operators",
-      [] {
-        py::list rows;
-        for (const ops::OpDef* op : ops::OpTable::global().all()) rows.append(describe(*op));
-        return rows;
-      },
-      "Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, "
-      "constraints, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller "
-      "operators, or nowhere.");
+      "operators", [rows_of] { return rows_of(describe); },
+      "Every operator by name: what signatures() says, constraints, kernels, tolerance, samples; where its derivative "
+      "comes from: its formula, a rule, a meaning in smaller operators, or nowhere.");
+  m.def(
+      "signatures", [rows_of] { return rows_of(signature_of); },
+      "Every operator by name: inputs, attributes, outputs, traits, names in torch and ONNX, whether it checks "
+      "values.");
   m.def("formula", formula, py::arg("name"), py::arg("of"),
         "An elementwise function's `value` or the parts of its `complex` form: the operators that it is made of, each "
         "with numbers, names of operands and places of earlier ones, and which of "

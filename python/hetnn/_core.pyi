@@ -62,6 +62,7 @@ __all__: list[str] = [
     "return_free_memory",
     "rules",
     "schedules",
+    "signatures",
     "simulate_model",
     "simulate_topology",
     "torch_shares",
@@ -617,7 +618,7 @@ def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:
 
 def operators() -> list[typing.Any]:
     """
-    Every operator by name: inputs, attributes, traits, names in torch and ONNX, whether it checks values, constraints, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller operators, or nowhere.
+    Every operator by name: what signatures() says, constraints, kernels, tolerance, samples; where its derivative comes from: its formula, a rule, a meaning in smaller operators, or nowhere.
     """
 
 def plan(
@@ -675,6 +676,11 @@ def rules() -> list[typing.Any]:
 def schedules(path: str) -> str:
     """
     The schedules of a .hetnn file's accelerator subgraphs, as the option `schedule` takes them back.
+    """
+
+def signatures() -> list[typing.Any]:
+    """
+    Every operator by name: inputs, attributes, outputs, traits, names in torch and ONNX, whether it checks values.
     """
 
 def simulate_model(path: str, timeline: bool = False) -> dict[str, typing.Any]:

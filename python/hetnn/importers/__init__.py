@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +54,24 @@ def import_model(model: Any, fix: Mapping[str, Any] | None = None) -> Imported:
 
     InvalidModel for anything else, saying what was found; Unsupported with all operators that hetnn lacks.
     """
+    with _uncollected():
+        return _imported(model, fix)
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nearly all that importing makes stays: looking for garbage meanwhile, among all that is there, takes as long as
+    all the rest."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _imported(model: Any, fix: Mapping[str, Any] | None) -> Imported:
     kind = f"{type(model).__module__}.{type(model).__qualname__}"
     is_text = isinstance(model, str) and (model.lstrip().startswith("graph @") or "\n" in model)
     if isinstance(model, (str, os.PathLike)) and not is_text:

@@ -17,8 +17,8 @@ Rule = Callable[[Call], Any]
 
 @cache
 def operators() -> list[dict[str, Any]]:
-    """The table of hetnn's operators, read once."""
-    return _core.operators()
+    """What hetnn's operators take and give, read once."""
+    return _core.signatures()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 
 from hetnn.errors import InvalidModel
@@ -43,6 +42,8 @@ class Names:
 
     def unknown(self, name: str) -> InvalidModel:
         """The error for a name that is none, with those that are like it."""
+        import difflib
+
         close = difflib.get_close_matches(name, [*self._values, *self._modules], 3)
         like = f" Close to it: {', '.join(close)}." if close else ""
         return InvalidModel(f"the model has no node, value or module '{name}'.{like}")

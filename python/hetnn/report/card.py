@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hetnn.report.picture import schedule_svg
-from hetnn.report.rows import cell, table_html
+from hetnn.report.rows import cell, escaped, table_html
 from hetnn.report.text import as_text, costs
 
 _MOST_REASONS = 6
@@ -15,10 +14,10 @@ _MOST_REASONS = 6
 
 def card(report: Mapping[str, Any], head: str, passes: Sequence[Mapping[str, Any]] = ()) -> str:
     """An HTML fragment of a report; `head` is a line above it. Needs no other package and no network."""
-    parts = [f"<div><code>{html.escape(head)}</code></div>", _devices(report)]
-    parts += [f"<div>{html.escape(costs(report))}</div>", _reasons(report)]
+    parts = [f"<div><code>{escaped(head)}</code></div>", _devices(report)]
+    parts += [f"<div>{escaped(costs(report))}</div>", _reasons(report)]
     parts.append(f"<div style='overflow-x:auto'>{schedule_svg(report)}</div>")
-    parts.append(_folded("report", f"<pre>{html.escape(as_text(report))}</pre>"))
+    parts.append(_folded("report", f"<pre>{escaped(as_text(report))}</pre>"))
     if passes:
         spent = sorted(passes, key=lambda row: -row["ms"])
         rows = [[row["name"], cell(row["ms"])] for row in spent if row["ms"] >= 1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -61,7 +60,7 @@ class Rows(Shown, list[dict[str, Any]]):
 
     def _card(self) -> str:
         columns, rows = self._shown()
-        return table_html(columns, rows) if rows else f"<p>{html.escape(self.nothing)}</p>"
+        return table_html(columns, rows) if rows else f"<p>{escaped(self.nothing)}</p>"
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """All keys of all rows as text with commas; also written to `path` where one is given."""
@@ -101,17 +100,22 @@ class Answer(Shown, dict[str, Any]):
     __repr__ = __str__
 
     def _card(self) -> str:
-        return f"<pre>{html.escape(self._text)}</pre>"
+        return f"<pre>{escaped(self._text)}</pre>"
+
+
+def escaped(text: str) -> str:
+    """The text as HTML shows it."""
+    import html  # knows all of its entities by name, which takes a while
+
+    return html.escape(text)
 
 
 def table_html(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table that brings no style with it but that of its cells."""
-    head = "".join(
-        f"<th style='text-align:{'left' if k == 0 else 'right'}'>{html.escape(c)}</th>" for k, c in _n(columns)
-    )
+    head = "".join(f"<th style='text-align:{'left' if k == 0 else 'right'}'>{escaped(c)}</th>" for k, c in _n(columns))
     body = "".join(
         "<tr>"
-        + "".join(f"<td style='text-align:{'left' if k == 0 else 'right'}'>{html.escape(c)}</td>" for k, c in _n(row))
+        + "".join(f"<td style='text-align:{'left' if k == 0 else 'right'}'>{escaped(c)}</td>" for k, c in _n(row))
         + "</tr>"
         for row in rows
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from importlib import resources
 from typing import Any
@@ -38,6 +37,8 @@ def load_spec(name: str) -> dict[str, Any]:
     if built_in is not None:
         spec = json.loads(built_in)
         return spec
+    import difflib
+
     known = [*plain_kinds(), *preset_names(), *backend_kinds()]
     near = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean '{near[0]}'?" if near else ""

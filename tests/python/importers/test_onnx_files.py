@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from typing import Any
 
@@ -385,3 +386,33 @@ def test_the_standards_domain_has_two_names() -> None:
     model.graph.node[0].domain = "ai.onnx"
     x = f32(3)
     np.testing.assert_array_equal(hetnn.compile(model)(x), np.maximum(x, 0))
+
+
+def test_nothing_is_collected_while_a_model_is_imported() -> None:
+    nodes = [helper.make_node("Relu", [f"v{k}"], [f"v{k + 1}"]) for k in range(2000)]
+    model = file_of(nodes, [value("v0", 2)], ["v2000"])
+    told: list[str] = []
+
+    def collected(phase: str, _: object) -> None:
+        told.append(phase)
+
+    gc.callbacks.append(collected)
+    try:
+        import_onnx(model)
+        assert told, "a model of so many nodes is enough to be asked to collect"
+        told.clear()
+        hetnn.importers.import_model(model)
+        assert not told
+    finally:
+        gc.callbacks.remove(collected)
+    assert gc.isenabled()
+
+
+def test_collecting_that_was_off_stays_off_after_importing() -> None:
+    gc.disable()
+    try:
+        with pytest.raises(hetnn.InvalidModel):
+            hetnn.importers.import_model(b"no model")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -28,6 +28,10 @@ def fault_of(scale: Any, zero: Any, stored: str, size: Any = None) -> str | None
     `size`: how many indices there are along the axis of several. Denormal scales are sound.
     """
     scales, zeros = np.ravel(np.asarray(scale, np.float64)), np.ravel(np.asarray(0 if zero is None else zero))
+    limits = _limits(stored)
+    is_one = len(scales) == len(zeros) == 1 and 0 < scales[0] < np.inf
+    if is_one and (limits is None or limits[0] <= zeros[0] <= limits[1]):
+        return None  # as nearly all are
     wrong = np.flatnonzero(~(np.isfinite(scales) & (scales > 0)))
     at = f" at {wrong[0]}" if len(wrong) and len(scales) > 1 else ""
     if len(wrong):
@@ -36,7 +40,6 @@ def fault_of(scale: Any, zero: Any, stored: str, size: Any = None) -> str | None
         return f"there must be one scale, or one for each of the {size} indices of their axis; got {len(scales)}"
     if len(zeros) not in (1, len(scales)):
         return f"there must be as many zero points as scales, {len(scales)}; got {len(zeros)}"
-    limits = _limits(stored)
     if limits is None:
         return None
     integers = zeros.astype(np.int64)

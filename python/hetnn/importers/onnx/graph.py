@@ -458,9 +458,10 @@ class _Importer:
         inline = partial(self._inline, scope)
         values = {key: value_of(attr) for key, attr in attrs.items()}
         call = Call(self, node, schema.since_version, inputs, values, scope.shapes, inline)
-        if name == "Identity" and inputs and isinstance(inputs[0], (*NESTED, *ONE_SIDED)):
+        others = [value for value in inputs if not isinstance(value, _core.Value)]
+        if name == "Identity" and others and isinstance(others[0], (*NESTED, *ONE_SIDED)):
             return inputs
-        if any(isinstance(value, ONE_SIDED) for value in inputs):
+        if any(isinstance(value, ONE_SIDED) for value in others):
             return self.forks.converted(call, lambda given: self._outputs(node, name, given, scope))
         if name in CONTROL:
             return CONTROL[name](call, inline)
@@ -472,12 +473,12 @@ class _Importer:
             made = cast_of_texts(call)
             if made is not None:
                 return [made]
-        if any(isinstance(value, Text) for value in inputs):
+        if any(isinstance(value, Text) for value in others):
             if name in MOVES or name in MEASURES:
                 return moved(call, lambda given: self._outputs(node, name, given, scope))
             if name == "Equal":
                 return [equal(call)]
-        if name in BY_PARTS and any(isinstance(value, Complex) for value in inputs):
+        if name in BY_PARTS and any(isinstance(value, Complex) for value in others):
             return moved_parts(call, lambda given: self._outputs(node, name, given, scope))
         try:
             found = on_sizes(call)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import onnx
 
+from hetnn import _core
 from hetnn._core import Dim
 from hetnn.element_types import NUMPY
 from hetnn.errors import InvalidModel, Unsupported
@@ -340,6 +341,8 @@ class Call(Building):
 
     def known_of(self, value: Any) -> Array | None:
         """As `known`, of a value that a rule has."""
+        if isinstance(value, _core.Value):  # as nearly all are
+            return self._importer.known(value)
         if isinstance(value, (*NESTED, *ONE_SIDED)):
             return None
         return value.array if isinstance(value, Sizes) else self._importer.known(value)
@@ -474,6 +477,8 @@ class Call(Building):
 
     def value(self, found: Any) -> Any:
         """Sizes as a value that nodes can read; values as they are."""
+        if isinstance(found, _core.Value):
+            return found
         if isinstance(found, Fork):
             found = self.forks.settled(self, found)
         if isinstance(found, Rows):

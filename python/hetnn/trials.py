@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 
@@ -52,6 +51,8 @@ def _placement(executable: Executable) -> list[tuple[str, list[str]]]:
 
 def _in_turns(made: dict[str, Executable]) -> dict[str, float]:
     """What a quarter of each one's runs stay below: others who use the machine only add to them."""
+    import statistics  # takes a while
+
     first = next(iter(made.values()))
     rng = np.random.default_rng(0)
     inputs = [example_of(rng, port.dtype, first.example_shape(port.name)) for port in first.inputs]

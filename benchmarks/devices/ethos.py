@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 from backends.between import STEPS, between  # noqa: E402
 from backends.integer_networks import NETWORKS  # noqa: E402
 from hetnn.backends.ethos_u import reports, vela  # noqa: E402
-from hetnn.exporters.tosa import export  # noqa: E402
+from hetnn.exporters.tosa import FORMS, export  # noqa: E402
 from hetnn.importers.tflite.model import read_model  # noqa: E402
 
 
@@ -51,7 +51,7 @@ def check(model: bytes, target: str, executable: hetnn.Executable, chains: bool)
         graph = part["graph"]
         given = [rng.integers(-128, 128, shape).astype(np.int8) for _, _, shape in graph.inputs]
         wanted = hetnn.compile(graph.print().replace("stage = cut", "stage = imported"), "cpu").run(given)
-        for data in {export(graph, chains, layers) for layers in (False, True)}:  # of which Vela's cycles choose
+        for data in {export(graph, chains, form) for form in FORMS}:  # of which Vela's cycles choose
             found, _ = tosa_reference_model.run(data, given)
             for got, want in zip(found, wanted, strict=True):
                 apart += int(np.count_nonzero(np.asarray(got).reshape(want.shape) != want))

@@ -15,7 +15,7 @@ import pytest
 
 import hetnn
 from hetnn import _core
-from hetnn.exporters.tosa import export, refusal, unsupported
+from hetnn.exporters.tosa import FORMS, Form, export, refusal, unsupported
 from hetnn.exporters.tosa.model import Export, as_written
 from hetnn.exporters.tosa.movement import Movement
 from hetnn.exporters.tosa.schema import ENUMERATIONS, TABLES, attribute
@@ -82,7 +82,7 @@ class Layers:
         (_, _, shape), *_ = graph.inputs
         feed = self.rng.integers(-self.most - 1, self.most + 1, shape).astype(f"int{self.dtype[1:]}")
         wanted, data = _core.interpret(graph, [feed]), export(graph)
-        for each in {data, export(graph, chains=True), export(graph, layers=True)}:
+        for each in {data, export(graph, chains=True), *(export(graph, form=form) for form in FORMS)}:
             found = by_reference(each, [feed], [w.shape for w in wanted], [w.dtype.name for w in wanted])
             for got, want in zip(found, wanted, strict=True):
                 np.testing.assert_array_equal(got, want)
@@ -201,6 +201,48 @@ def test_pixels_that_become_channels_and_back_are_parts_side_by_side(dtype: str,
     assert kinds.count("TRANSPOSE") == 2  # of what enters and leaves
 
 
+@pytest.mark.parametrize(("rows", "columns", "stride"), [(2, 2, 1), (3, 1, 1), (1, 2, 1), (2, 2, 2)])
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_blocks_of_pixels_are_read_as_they_lie(dtype: str, rows: int, columns: int, stride: int) -> None:
+    """Channels of a block before its pixels, and pixels before their channels; by steps that all processors take."""
+    n = Layers(dtype, rows)
+    fine = 0.05 if dtype == "i8" else 0.05 / 256
+    zero = -3 if dtype == "i8" else 0
+    many = rows * columns * 5
+    for order in ([0, 1, 3, 5, 2, 4], [0, 3, 5, 1, 2, 4]):
+        n.builder = _core.GraphBuilder("layers")
+        x = n.start([1, 6, 4 * rows, 5 * columns], fine, zero)
+        y = n.node("conv2d", [x, *n.filters([5, 6, 1, 1], fine)], fine, zero)
+        (y,) = n.builder.create("reshape", [y], {"shape": [1, 5, 4, rows, 5, columns]})
+        (y,) = n.builder.create("permute", [y], {"perm": order})
+        (y,) = n.builder.create("reshape", [y], {"shape": [1, many, 4, 5]})
+        told = {"padding": [1, 0, 1, 2], "stride": [stride, stride]}
+        n.compare(n.node("conv2d", [y, *n.filters([7, many, 3, 2], fine)], 3 * fine, zero, **told))
+        kinds = [op.kind for op in Export(n.graph, form=FORMS[-1]).block.ops]
+        moves = kinds.count("TRANSPOSE") + kinds.count("SLICE") - 2  # but for what enters and leaves
+        assert (moves == 0) == (stride * max(rows, columns) <= 3)
+
+
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, 0, 1), (2, 3, 2), (1, 2, 2)])
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_columns_beside_a_convolution_are_computed_once_more(
+    dtype: str, stride: int, padding: int, dilation: int
+) -> None:
+    n = Layers(dtype, stride)
+    zero = -3 if dtype == "i8" else 0
+    x = n.start([1, 4, 11, 12], 0.04, zero)
+    told = {"stride": [stride, stride], "padding": [padding, padding], "dilation": [dilation, dilation]}
+    y = n.node("conv2d", [x, *n.filters([6, 4, 3, 3], 0.04)], 0.09, zero, **told)
+    (z,) = n.builder.create("pad", [y], {"padding": [0, 0, 1, 2, 0, 0, 2, 3], "mode": "reflect"})
+    n.compare(z)
+    for form in FORMS:
+        block = Export(n.graph, form=form).block
+        filters = [block.tensors[op.inputs[1]][0] for op in block.ops if op.kind == "CONV2D"]
+        width = (12 + 2 * padding - 2 * dilation - 1) // stride + 1
+        columns = {1, 2, width - 2, width - 3, width - 4} if form.folds else set()
+        assert filters.count([6, 3, 3, 4]) == 1 + len(columns)
+
+
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
 @pytest.mark.parametrize(("filters", "together"), [(1, 6), (3, 2)])
 def test_few_filters_see_pixels_together_and_parts_are_copied_by_layers(
@@ -213,7 +255,7 @@ def test_few_filters_see_pixels_together_and_parts_are_copied_by_layers(
     b = n.node("max_pool2d", [a], 0.09, zero, kernel=[1, 2], stride=[1, 1], padding=[0, 0, 0, 1])
     (c,) = n.builder.create("concat", [a, b], {"axis": 1})
     n.compare(n.node("conv2d", [c, *n.filters([filters, 12, 1, 1], 0.09)], 0.2, zero))
-    block = Export(n.graph, layers=True).block
+    block = Export(n.graph, form=Form(layers=True)).block
     layers = [op for op in block.ops if "CONV2D" in op.kind]
     assert len(layers) == (3 if dtype == "i8" else 2)
     assert block.tensors[layers[-1].inputs[0]][0] == [2, 6, 12 // together, 12 * together]
@@ -232,6 +274,28 @@ def test_tables() -> None:
     x = n.builder.add_input("x", "i8", [2, 3, 4])
     table = n.rng.integers(-128, 128, 256).astype(np.int8)
     n.compare(*n.builder.create("lookup", [x], {"table": table}))
+
+
+@pytest.mark.parametrize(
+    ("factor", "zero", "low", "high"),
+    [(0.773, -3, -128, 127), (1.313, 5, -128, 127), (-0.917, 20, -128, 127), (300, -20, -31, -9), (1.0, 0, -10, 10)],
+)
+def test_tables_that_are_lines_are_rescaled_by_layers(factor: float, zero: int, low: int, high: int) -> None:
+    """Behind a convolution of few products, and where others read the operand."""
+    n = Layers("i8", 7)
+    steps = np.arange(-128, 128)
+    told = {"q_scale": [0.1], "q_zero": zero}
+    line = np.clip(np.floor((steps - 4) * factor + 0.5) + zero, low, high).astype(np.int8)
+    curve = (np.sin(steps / 20) * 100).astype(np.int8)
+    for table, shared in ((line, False), (line, True), (curve, False)):
+        n.builder = _core.GraphBuilder("layers")
+        x = n.start([1, 3, 4, 5], 0.04, -3)
+        y = n.node("conv2d", [x, *n.filters([6, 3, 3, 3], 0.04)], 0.09, 4)
+        (z,) = n.builder.create("lookup", [y], {"table": table, **told})
+        n.compare(z, *[y] * shared)
+        kinds = [[op.kind for op in Export(n.graph, form=form).block.ops] for form in FORMS]
+        by_table = [True, not shared or table is curve, table is curve, table is curve]
+        assert ["TABLE" in each for each in kinds] == by_table
 
 
 def test_an_npus_part_of_a_quantized_network() -> None:

@@ -91,11 +91,11 @@ class EthosU(Backend):
 
     def _compiled(self, graph: _core.Graph, images: Collection[str] = ()) -> tuple[Export, vela.Compiled]:
         """What is written and what Vela makes of it, in the form of fewest cycles. Unsupported where Vela refuses."""
-        from hetnn.exporters.tosa.model import Export
+        from hetnn.exporters.tosa.model import FORMS, Export
 
         chains = self.accelerator.chains
-        ways = product((False, True), (False, True) if chains and images else (False,))
-        written = [Export(graph, chains, layers, images, entering) for layers, entering in ways]
+        ways = product(FORMS, (False, True) if chains and images else (False,))
+        written = [Export(graph, chains, form, images, entering) for form, entering in ways]
         by_data = {made.data(): made for made in reversed(written)}  # once where they are one
         return min(
             ((made, vela.compile_network(data, self.accelerator)) for data, made in by_data.items()),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
 from hetnn.exporters.tosa.file import packed
+from hetnn.exporters.tosa.interleave import convolution
 from hetnn.exporters.tosa.pixels import by_channel
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import ONE, Factor, Tensor, factor_of, refuse, rescaled
@@ -27,9 +29,17 @@ def _clamped(call: Call, x: Tensor, low: float, high: float) -> Tensor:
     """Limits in steps of the operand."""
     ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[x.dtype])
     steps = [np.clip(np.rint(bound / call.scale()) + call.zero(), ends.min, ends.max) for bound in (low, high)]
-    low_bytes, high_bytes = (packed(np.array([int(step)]), x.dtype) for step in steps)
+    return call.of_elements(lambda x, order: _cut(call, x, *steps), x)
+
+
+def _cut(call: Call, x: Tensor, low: float, high: float) -> Tensor:
+    """Between two integers of its type, where it may lie elsewhere."""
+    ends: Any = np.iinfo({"i8": np.int8, "i16": np.int16}[x.dtype])
+    if (low, high) == (ends.min, ends.max):
+        return x
+    low_bytes, high_bytes = (packed(np.array([int(step)]), x.dtype) for step in (low, high))
     told = {"MinVal": low_bytes, "MaxVal": high_bytes, "NanMode": number("NanPropagationMode", "PROPAGATE")}
-    return call.of_elements(lambda x, order: call.writer.add("CLAMP", [x], x.dtype, x.shape, **told), x)
+    return call.writer.add("CLAMP", [x], x.dtype, x.shape, **told)
 
 
 @exports("relu")
@@ -137,21 +147,52 @@ def _mul(call: Call) -> Tensor:
 def _lookup(call: Call) -> Tensor:
     if call[0].dtype != "i8" or call.dtype != "i8":
         refuse("of other integers than i8")
-    values = np.asarray(call.attrs["table"]).reshape(-1)
-    if call.writer.layers and len(call.shape) == 4 and call.shared(0) and (found := _rescaling(call, values)):
-        zeros = call.zero(), 0, call.ends[1]
-        return call.first(by_channel(call.writer, call.last(), 1, zeros, *found))
+    values = np.asarray(call.attrs["table"], np.int64).reshape(-1)
+    zero = int(call.quants[0]["zero_points"][0]) if call.quants[0] else 0
+    if len(call.shape) == 4 and _is_slow(call) and (line := _line(values, zero)):
+        zeros = zero, 0, line.end
+        y = by_channel(call.writer, call.last(), line.weight, zeros, line.factor, line.rounding)
+        return call.first(_cut(call, y, values.min(), values.max()))
     table = call.writer.constant(values, "i8")
     return call.of_elements(lambda x, order: call.writer.add("TABLE", [x, table], "i8", x.shape), call[0])
 
 
-def _rescaling(call: Call, values: Any) -> tuple[Factor, str] | None:
-    """The factor and rounding with which the operand at the result's scale is a table's."""
-    if any(quant is None or len(quant["scales"]) != 1 for quant in (call.quants[0], call.result)):
+_ANY = 256  # a factor by which every byte but zero is cut
+_FEW_PRODUCTS = 128  # of an element, fewer than which take less time than looking it up
+
+
+def _is_slow(call: Call) -> bool:
+    """Whether filters rescale in less time than a table does, which is looked up as fast as what it stands behind."""
+    if call.shared(0):
+        return call.writer.form.layers
+    if not call.writer.form.folds or (found := convolution(call.writer, call.last())) is None:
+        return False
+    shape, _, _ = call.writer.block.tensors[found[0].inputs[1]]
+    return math.prod(shape[1:]) < _FEW_PRODUCTS
+
+
+class _Line(NamedTuple):
+    """A table that is its operand times a number, rounded, and cut at its own lowest and highest value."""
+
+    weight: int
+    factor: Factor
+    rounding: str
+    end: int  # the zero point of its values
+
+
+def _line(values: Any, zero: int) -> _Line | None:
+    """The line that a table of bytes is; None of others."""
+    x, end = np.arange(-128, 128) - zero, int(values[zero + 128])
+    low, high = values.min(), values.max()
+    weight = 1 if values[-1] >= values[0] else -1
+    inner = (values > low) & (values < high) & (x != 0)
+    ends = [(weight * (values[inner] - end) + half) / x[inner] for half in (-0.5, 0.5)]
+    least, most = np.minimum(*ends).max(initial=0), np.maximum(*ends).min(initial=2 * _ANY)
+    middle = float(least + most) / 2
+    if middle < 2.0**-31:
         return None
-    (scale, zero), x = call.ends, np.arange(-128, 128) - call.zero()
-    factor = factor_of(call.scale() / scale)
+    factor = factor_of(middle)
     for rounding in ("single", "double"):
-        if np.array_equal(np.clip(rescaled(x, factor, rounding) + zero, -128, 127), values):
-            return factor, rounding
+        if np.array_equal(np.clip(rescaled(weight * x, factor, rounding) + end, low, high), values):
+            return _Line(weight, factor, rounding, end)
     return None

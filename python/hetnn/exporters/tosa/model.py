@@ -16,7 +16,7 @@ from hetnn.exporters.tosa import elements, prelu, shapes, softmax, windows  # no
 from hetnn.exporters.tosa.call import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.file import Block, Op, data_of
 from hetnn.exporters.tosa.pixels import copied
-from hetnn.exporters.tosa.writer import FIRST, LAST, Tensor, Writer, refuse
+from hetnn.exporters.tosa.writer import FIRST, FORMS, LAST, Form, Tensor, Writer, refuse
 
 _INTEGERS = ("i8", "i16", "i32", "i64")
 # A node in a graph's text: its name, operator and operands, and whether attributes begin.
@@ -34,7 +34,7 @@ class Export:
         self,
         graph: _core.Graph,
         chains: bool = False,
-        layers: bool = False,
+        form: Form = FORMS[0],
         images: Collection[str] = (),
         entering: bool = False,
     ) -> None:
@@ -45,7 +45,7 @@ class Export:
         self.block = Block("main")
         read = Counter(name for row in graph.nodes() for name in row["inputs"] if name is not None)
         read.update(name for name, _, _ in graph.outputs)
-        self.writer = Writer(self.block, {*self.types, *graph.output_names}, chains, layers, read)
+        self.writer = Writer(self.block, {*self.types, *graph.output_names}, chains, form, read)
         self.values: dict[str, Tensor] = {}
         for name, dtype, shape in graph.inputs:
             self._input(name, dtype, shape)
@@ -158,16 +158,21 @@ def refusal(graph: _core.Graph) -> str | None:
     return "\n".join(map(str, unsupported(graph))) or None
 
 
-def export(graph: _core.Graph, chains: bool = False, layers: bool = False, images: Collection[str] = ()) -> bytes:
+def export(
+    graph: _core.Graph,
+    chains: bool = False,
+    form: Form = FORMS[0],
+    images: Collection[str] = (),
+) -> bytes:
     """A graph of integers of fixed sizes as the bytes of a TOSA 1.0 file; images enter and leave channels first, but
     for inputs and outputs of these names.
 
     Rescalings round as nodes say (`q_rounding`: single or double), others once: where a node states none, results
     may be a step off its meaning. With `chains` for a processor to which an operator on elements costs nothing
-    behind one, with `layers` for one that copies images faster by filters of single pixels: the same values.
+    behind one; each `form` (FORMS) has the same values.
     Unsupported with every node that has no form, and where tosa-tools is not installed.
     """
-    return Export(graph, chains, layers, images).data()
+    return Export(graph, chains, form, images).data()
 
 
 def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:
@@ -175,4 +180,4 @@ def write(graph: _core.Graph, path: str | os.PathLike[str]) -> None:
     Path(path).write_bytes(export(graph))
 
 
-__all__ = ["Refusal", "export", "refusal", "unsupported", "write"]
+__all__ = ["FORMS", "Form", "Refusal", "export", "refusal", "unsupported", "write"]

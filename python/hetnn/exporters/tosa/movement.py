@@ -57,6 +57,17 @@ class Movement:
         flat = tuple(size for part in range(len(self.sizes)) for size in sizes[part])
         return Movement(flat, tuple(tuple(begins[part] + piece for part, piece in axis) for axis in axes))
 
+    def owners(self, shape: Sequence[int]) -> list[int]:
+        """Of which axis of the source each part is."""
+        owners, axis, left = [], 0, shape[0]
+        for size in self.sizes:
+            while left == 1 and axis < len(shape) - 1:
+                axis += 1
+                left = shape[axis]
+            owners.append(axis)
+            left //= size
+        return owners
+
     def order(self, rank: int) -> tuple[int, ...] | None:
         """The permutation of the source's axes that it is; None where it is more than that."""
         if len(self.sizes) != rank or len(self.axes) != rank or any(len(axis) > 1 for axis in self.axes):

@@ -13,23 +13,27 @@ _PIXELS = {"Pad": [0] * 4, "Stride": [1, 1], "Dilation": [1, 1]}
 _SUMS = {"AccType": number("DType", "INT32"), "LocalBound": False}
 
 
+_FEW_CHANNELS = 64
+
+
 def by_channel(
     writer: Writer, x: Tensor, weights: Any, zeros: tuple[int, int, int], factor: Factor, rounding: str, bias: Any = 0
 ) -> Tensor:
     """An image of bytes, channels last, times a number and plus one for each channel or for all, rescaled.
 
-    zeros: the zero points of image, weights and result.
+    zeros: the zero points of image, weights and result. Where there are few channels, filters see all of them and have
+    a weight for their own: some processors read and write rows of these faster.
     """
-    many = x.shape[3:]
+    channels = x.shape[3]
+    values = np.broadcast_to(weights, channels)
+    alone = writer.chains or channels > _FEW_CHANNELS
+    diagonal = np.where(np.eye(channels, dtype=bool), values, zeros[1])
+    filters = values.reshape(1, 1, -1, 1) if alone else diagonal.reshape(channels, 1, 1, channels)
     given = [
-        *(x, writer.constant(np.broadcast_to(weights, many).reshape(1, 1, -1, 1), "i8")),
-        *(
-            writer.constant(np.broadcast_to(bias, many), "i32"),
-            writer.zero(zeros[0], "i8"),
-            writer.zero(zeros[1], "i8"),
-        ),
+        *(x, writer.constant(filters, "i8"), writer.constant(np.broadcast_to(bias, channels), "i32")),
+        *(writer.zero(zeros[0], "i8"), writer.zero(zeros[1], "i8")),
     ]
-    sums = writer.add("DEPTHWISE_CONV2D", given, "i32", x.shape, **_PIXELS, **_SUMS)
+    sums = writer.add("DEPTHWISE_CONV2D" if alone else "CONV2D", given, "i32", x.shape, **_PIXELS, **_SUMS)
     return writer.rescale(sums, [factor], (0, zeros[2]), "i8", rounding)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
+from hetnn.exporters.tosa.interleave import columns_anew
 from hetnn.exporters.tosa.pixels import copied
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import FIRST, Tensor, refuse
@@ -60,9 +61,8 @@ def _copied(call: Call, k: int, x: Tensor) -> Tensor:
     """Operand k of a concatenation, an image, copied here where compilers would: others read it, or it is reshaped."""
     made = call.writer.made_by(x.name)
     lies_there = made is not None and made.kind != "RESHAPE" and not call.shared(k)
-    return (
-        x if lies_there or not call.writer.layers or x.dtype != "i8" or x.array is not None else copied(call.writer, x)
-    )
+    stays = lies_there or not call.writer.form.layers or x.dtype != "i8" or x.array is not None
+    return x if stays else copied(call.writer, x)
 
 
 @exports("pad")
@@ -84,16 +84,18 @@ def _pad(call: Call) -> Tensor:
 
 
 def _reflected(call: Call, before: list[int], behind: list[int]) -> Tensor:
-    """The image between its own rows, and then its columns, in reverse; each is a part of it, side by side."""
+    """The image between its own columns, and then its rows, in reverse; each is a part of it, side by side."""
 
     def write(x: Tensor, order: Sequence[int]) -> Tensor:
-        for at, axis in enumerate(np.argsort(order).tolist()):
+        anew = tuple(order) == FIRST and not call.shared(0)
+        for at, axis in reversed(list(enumerate(np.argsort(order).tolist()))):
             if before[axis] or behind[axis]:
                 size = x.shape[at]
-                left = _each(call, x, at, range(before[axis], 0, -1))
-                right = _each(call, x, at, range(size - 2, size - 2 - behind[axis], -1))
-                whole = copied(call.writer, x) if _is_copied(call, x, order) else x
-                x = call.writer.joined([*left, whole, *right], at)
+                places = [*range(before[axis], 0, -1), *range(size - 2, size - 2 - behind[axis], -1)]
+                parts = columns_anew(call.writer, x, places) if anew and at == 2 else None
+                whole = copied(call.writer, x) if parts is None and _is_copied(call, x, order) else x
+                parts = parts or _each(call, x, at, places)
+                x = call.writer.joined([*parts[: before[axis]], whole, *parts[before[axis] :]], at)
         return x
 
     return call.of_elements(write, call[0])
@@ -101,7 +103,7 @@ def _reflected(call: Call, before: list[int], behind: list[int]) -> Tensor:
 
 def _is_copied(call: Call, x: Tensor, order: Sequence[int]) -> bool:
     """Whether an image between its own parts, which compilers copy there, is rather copied by filters."""
-    return call.writer.layers and x.dtype == "i8" and tuple(order) == FIRST
+    return call.writer.form.layers and x.dtype == "i8" and tuple(order) == FIRST
 
 
 _MOST_PARTS = 64

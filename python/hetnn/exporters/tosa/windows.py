@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hetnn.exporters.tosa.call import Call, demand_same_scale, exports, rescale_result
+from hetnn.exporters.tosa.interleave import blocks
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import LAST, Factor, Tensor, factor_of, refuse
 
+_MOST_STEP = 3  # that all processors take over an image with padding
 _MOST_PADDED = 3  # the longest step at which all processors pad an image
 
 
 def _window(
-    call: Call, x: Tensor, kernel: list[int], fill: int | None, ceil: bool = False, more: bool = False
+    call: Call,
+    x: Tensor,
+    kernel: list[int],
+    fill: int | None,
+    ceil: bool = False,
+    more: bool = False,
+    block: Sequence[int] = (1, 1),
 ) -> tuple[Tensor, dict[str, Any]]:
     """The image and attributes of a window that ends where the image does: TOSA has no rest behind the last one.
 
     fill: what the padding counts as; an image that was padded by it is read as it was. None: it does not count.
-    more: a rest is padded to one window more, where few pixels pad it, rather than cut off.
+    more: a rest is padded to one window more, where few pixels pad it, rather than cut off. block: the image has blocks
+    of so many pixels where the node's has one.
     """
     stride, dilation = _steps(call, kernel)
-    given = call.integers("padding")
-    top, left = given[:2] if len(given) == 4 else given
+    stride = [step * size for step, size in zip(stride, block, strict=True)]
+    top, left = (amount * size for amount, size in zip(call.integers("padding"), block, strict=False))
     x, padded = (x, [0] * 4) if fill is None else call.writer.unpadded(x, fill)
     before, sizes = [top + padded[0], left + padded[2]], list(x.shape[1:3])
     behind = [0, 0]
@@ -107,7 +117,7 @@ _FEW_FILTERS = 8  # that processors of the family compute at once
 def _pixels_together(call: Call, x: Tensor, told: dict[str, Any]) -> int:
     """How many pixels of a row are taken as one with their filters side by side, so that few filters are not alone."""
     _, _, *kernel = call[1].shape
-    if not call.writer.layers or kernel != [1, 1] or told["Stride"] != [1, 1] or any(told["Pad"]):
+    if not call.writer.form.layers or kernel != [1, 1] or told["Stride"] != [1, 1] or any(told["Pad"]):
         return 1
     most = max(1, _FEW_FILTERS // call[1].shape[0])
     return next(count for count in range(most, 0, -1) if x.shape[2] % count == 0)
@@ -127,11 +137,31 @@ def _of_pixels_together(call: Call, x: Tensor, told: dict[str, Any], count: int)
     return call.writer.shaped(y, [n, h, w, filters])
 
 
+def _of_blocks(call: Call) -> Tensor | None:
+    """By the pixels themselves, of an image whose channels are blocks of them: which are not moved then."""
+    if not call.writer.form.folds or call.integers("dilation") != [1, 1]:
+        return None
+    source, movement = call.writer.moved(call.last())
+    found = blocks(source, movement, call[1].array)
+    if found is None:
+        return None
+    block, values = found
+    kernel = list(values.shape[1:3])
+    if max(step * size for step, size in zip(_steps(call, kernel)[0], block, strict=True)) > _MOST_STEP:
+        return None
+    x, told = _window(call, source, kernel, call.zero(), block=block)
+    n, filters, height, width = call.shape
+    turned = call.writer.constant(values, call[1].dtype)
+    return call.first(_sums(call, "CONV2D", x, turned, [n, height, width, filters], told))
+
+
 @exports("conv2d")
 def _conv2d(call: Call) -> Tensor:
     weight, groups = call[1], int(call.attrs["groups"])
     if weight.array is None:
         refuse("with weights that are computed")
+    if groups == 1 and (folded := _of_blocks(call)) is not None:
+        return folded
     filters, channels = weight.shape[:2]
     x, told = _window(call, call.last(), list(weight.shape[2:]), call.zero())
     n, _, height, width = call.shape

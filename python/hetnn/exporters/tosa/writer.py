@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -69,18 +69,32 @@ def refuse(why: str) -> NoReturn:
     raise Unsupported(why)
 
 
+class Form(NamedTuple):
+    """How the same values are written where processors differ in what is fast.
+
+    layers: images are copied and rescaled by filters of single pixels. folds: where it is not 0, convolutions take over
+    what is moved around them: blocks of pixels that became channels are read as they lie, and columns in reverse at the
+    sides are computed once more by filters of at most so many weights in all.
+    """
+
+    layers: bool = False
+    folds: float = 0
+
+
+FORMS = (Form(), Form(layers=True), Form(layers=True, folds=4096), Form(layers=True, folds=math.inf))
+
+
 @dataclass
 class Writer:
     """Collects operators and tensors. `names` are those that are taken.
 
-    chains: for a processor to which an operator on elements costs nothing behind one, as the Ethos-U85. layers: images
-    are copied and rescaled by filters of single pixels, which some processors do faster.
+    chains: for a processor to which an operator on elements costs nothing behind one, as the Ethos-U85.
     """
 
     block: Block
     names: set[str]
     chains: bool = False
-    layers: bool = False
+    form: Form = FORMS[0]
     uses: Counter[str] = field(default_factory=Counter)  # of the graph's values
     node: str = ""  # for which is written
     # What each result of transpositions and new shapes was made of.

@@ -247,7 +247,7 @@ def _mirror_pad(call: Call) -> Any:
     x, first = call.in_its_layout(0)
     if mode == 0:
         return call.placed(_padded(call, x, pairs, first, mode="reflect"), first)
-    for axis, (before, after) in enumerate(pairs):
+    for axis, (before, after) in reversed(list(enumerate(pairs))):  # columns before rows, which lie together
         if before == after == 0:
             continue
         (size,) = static([call.shape(0)[axis]], "a mirrored edge")

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -78,17 +79,25 @@ def operators_page() -> str:
 
 PROOFS = {
     "exact": "equal for all real inputs",
+    "all": "equal for all values of the bytes that a result reads",
+    "moved": "the same values at the same places",
     "rounded": "for all real inputs within 2^-20 of 1 plus the magnitudes that an output reads, since constants round",
+    "step": "at most one step of the result apart, where a tie or a constant is rounded otherwise",
+    "bound": "in words",
 }
 
 
 def _proofs_told(proofs: dict[str, Any]) -> str:
-    proved = sum(row["proof"] in PROOFS for row in proofs.values())
+    count = Counter(row["proof"] for row in proofs.values())
     return (
-        f"Of {len(proofs)} rules {proved} are proved over the reals by an SMT solver (`make prove-rules`), on graphs "
-        "with which the tests show that they fire: for all inputs, with these graphs' weights and sizes. The rest say "
-        "what hinders. What roundings, NaN, infinities and the sign of zero do is not proved but tested, on random and "
-        "edge values."
+        f"Of {len(proofs)} rules {sum(count[kind] for kind in PROOFS)} are proved (`make prove-rules`), on graphs with "
+        "which the tests show that they fire: for all inputs, with these graphs' weights and sizes. An SMT solver "
+        f"shows over the reals that {count['exact']} give equal results, {count['rounded']} near ones, since constants "
+        f"round, and {count['step']} integers at most a step apart. Of {count['all']}, whose results read one byte, or "
+        f"one of each of two inputs, all are computed; {count['moved']} move values, each to the same place; of "
+        f"{count['bound']} a bound is written. What hinders in other graphs of a rule, or for one that is not proved, "
+        "is said. What roundings of reals, NaN, infinities and the sign of zero do is not proved but tested, on random "
+        "and edge values."
     )
 
 
@@ -98,6 +107,8 @@ def _proof_told(row: dict[str, Any] | None) -> str:
     hindered = ", ".join(row["hindered"])
     if row["proof"] not in PROOFS:
         return f"none ({hindered or 'no graph of its own'})"
+    if row["proof"] == "bound":
+        return f"{PROOFS[row['proof']]}: {row['words']}"
     graphs = f"{row['graphs']} graph" + ("" if row["graphs"] == 1 else "s")
     return f"{PROOFS[row['proof']]}, on {graphs}" + (f" of {row['of']} (the others: {hindered})" if hindered else "")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import re
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -80,6 +80,23 @@ def choose(condition: Any, a: Any, b: Any) -> Any:
     return z3.If(condition, term(a), term(b))
 
 
+def power(x: Any, exponent: Any) -> Any:
+    """By a whole number a product."""
+    if not isinstance(exponent, Fraction) or exponent.denominator != 1 or not 1 <= exponent <= 4:
+        raise NotCovered("a power that is no small whole number")
+    out = x
+    for _ in range(int(exponent) - 1):
+        out = mul(out, x)
+    return out
+
+
+def root(x: Any) -> Any:
+    """Of a number the nearest double."""
+    if isinstance(x, Fraction):
+        return Fraction(math.sqrt(x))
+    return z3.Function("sqrt", z3.RealSort(), z3.RealSort())(x)
+
+
 ZERO, ONE = Fraction(0), Fraction(1)
 ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "add": add,
@@ -103,10 +120,11 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "logical_not": lambda a: z3.Not(term(a)),
     "sign": lambda x: choose(ELEMENTWISE["gt"](x, ZERO), ONE, choose(ELEMENTWISE["lt"](x, ZERO), -ONE, ZERO)),
     "identity": lambda x: x,
+    "pow": power,
+    "sqrt": root,
     "hardsigmoid": lambda x: at_most(at_least(add(div(x, Fraction(6)), Fraction(1, 2)), ZERO), ONE),
     "hardswish": lambda x: mul(x, ELEMENTWISE["hardsigmoid"](x)),
 }
-UNKNOWN = ("erf", "exp", "tanh", "sigmoid", "sqrt", "round", "floor")  # functions of which nothing is known
 
 
 def exact(x: float) -> Fraction:
@@ -123,6 +141,16 @@ def elementwise(f: Callable[..., Any], *operands: Value) -> Value:
     for index in np.ndindex(out.shape):
         out[index] = f(*(array[index] for array in arrays))
     return out
+
+
+def unknown(name: str, *operands: Value) -> Value:
+    """A function of each element of which nothing is known but its name."""
+
+    def apply(*each: Any) -> Any:
+        sorts = [z3.BoolSort() if isinstance(x, bool) or z3.is_bool(x) else z3.RealSort() for x in each]
+        return z3.Function(name, *sorts, z3.RealSort())(*map(term, each))
+
+    return elementwise(apply, *operands)
 
 
 def reduced(f: Callable[[Any, Any], Any], x: Value, axes: Sequence[int], keep: bool) -> Value:
@@ -191,9 +219,89 @@ def conv2d(x: Value, weight: Value, bias: Value | None, attrs: dict[str, Any]) -
     return out if bias is None else elementwise(add, out, bias.reshape(1, -1, 1, 1))
 
 
+def conv_transpose2d(x: Value, weight: Value, bias: Value | None, attrs: dict[str, Any]) -> Value:
+    """Every pixel spreads the filters [channels, filters of a group, height, width]."""
+    stride, dilation = (attrs.get(name) or [1, 1] for name in ("stride", "dilation"))
+    padding = attrs.get("padding") or [0, 0]
+    top, left, bottom, right = padding if len(padding) == 4 else [*padding, *padding]
+    more, groups = attrs.get("output_padding") or [0, 0], attrs.get("groups", 1)
+    filters = weight.shape[1]
+    size = [(x.shape[2 + d] - 1) * stride[d] + dilation[d] * (weight.shape[2 + d] - 1) + 1 + more[d] for d in range(2)]
+    out = np.full((x.shape[0], groups * filters, *size), ZERO, object)
+    for c, f in itertools.product(range(x.shape[1]), range(filters)):
+        place = c // (x.shape[1] // groups) * filters + f
+        for i, j in itertools.product(*map(range, weight.shape[2:])):
+            rows, cols = (
+                slice(k * dilation[d], k * dilation[d] + (x.shape[2 + d] - 1) * stride[d] + 1, stride[d])
+                for d, k in enumerate((i, j))
+            )
+            part = elementwise(mul, x[:, c], np.asarray(weight[c, f, i, j], object))
+            out[:, place, rows, cols] = elementwise(add, out[:, place, rows, cols], part)
+    out = out[:, :, top : size[0] - bottom, left : size[1] - right]
+    return out if bias is None else elementwise(add, out, bias.reshape(1, -1, 1, 1))
+
+
+def softmax(x: Value, axis: int) -> Value:
+    """Of the exponentials, of which nothing is known."""
+    powers = unknown("exp", x)
+    return elementwise(div, powers, reduced(add, powers, [axis], True))
+
+
+def layer_norm(x: Value, given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """Over the last axes."""
+    axes = list(range(x.ndim - int(attrs.get("axes", 1)), x.ndim))
+    away = elementwise(sub, x, mean(x, axes, True))
+    spread = elementwise(add, mean(elementwise(mul, away, away), axes, True), np.asarray(exact(attrs["eps"]), object))
+    out = elementwise(div, away, elementwise(root, spread))
+    for by, operand in zip((mul, add), given[1:], strict=False):
+        out = out if operand is None else elementwise(by, out, operand)
+    return out
+
+
+def batch_norm(x: Value, given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """By constants for each channel."""
+
+    def of_channels(one: Value | None) -> Any:
+        return None if one is None else one.reshape(1, -1, *[1] * (x.ndim - 2))
+
+    weight, bias, average, variance = map(of_channels, given[1:5])
+    spread = elementwise(root, elementwise(add, variance, np.asarray(exact(attrs["eps"]), object)))
+    out = elementwise(div, elementwise(sub, x, average), spread)
+    out = out if weight is None else elementwise(mul, out, weight)
+    return out if bias is None else elementwise(add, out, bias)
+
+
+def mean(x: Value, axes: Sequence[int], keep: bool) -> Value:
+    made = reduced(add, x, axes, keep)
+    return elementwise(div, made, np.asarray(Fraction(x.size, made.size), object))
+
+
+def attention(given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """Of queries, keys and values [N,heads,rows,size], with a mask that is added."""
+    q, k, v, *mask = (np.asarray(one, object) for one in given if one is not None)
+    scale = attrs.get("scale") or 1 / math.sqrt(q.shape[-1])
+    scores = matmul(elementwise(mul, q, np.asarray(exact(scale), object)), np.swapaxes(k, -1, -2))
+    if attrs.get("is_causal") or (mask and any(map(z3.is_bool, mask[0].flat))):
+        raise NotCovered("a mask of truth values")
+    scores = elementwise(add, scores, mask[0]) if mask else scores
+    return matmul(softmax(scores, -1), v)
+
+
+def dequantized_blocks(given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """(codes - zero points) times scales, each for a block along the axis."""
+    x, scales, *zeros = (np.asarray(one, object) for one in given if one is not None)
+    axis = attrs.get("axis", -1) % x.ndim
+
+    def spread(of: Value) -> Value:
+        return np.repeat(of, attrs["block"], axis).take(range(x.shape[axis]), axis)
+
+    away = elementwise(sub, x, spread(zeros[0])) if zeros else x
+    return elementwise(mul, away, spread(scales))
+
+
 def avg_pool2d(x: Value, attrs: dict[str, Any]) -> Value:
     """Means of windows that lie within the image, or count zeros around it."""
-    inside = any(attrs.get("padding", [0])) and not attrs.get("count_include_pad", True)
+    inside = any(attrs.get("padding") or [0]) and not attrs.get("count_include_pad", True)
     if attrs.get("ceil_mode") or attrs.get("divisor_override") or inside:
         raise NotCovered("windows that reach beyond the image")
     seen = [part for row in windows(x, attrs["kernel"], attrs, ZERO) for part in row]
@@ -204,21 +312,21 @@ def avg_pool2d(x: Value, attrs: dict[str, Any]) -> Value:
 
 
 def averaged(x: Value, size: Sequence[int]) -> Value:
-    """Means of whole images."""
-    if list(size) != [1, 1]:
-        raise NotCovered("means of parts of images")
-    made = reduced(add, x, [2, 3], True)
-    return elementwise(div, made, np.asarray(Fraction(x.size, made.size), object))
+    """Means of equal parts of images."""
+    rows, cols = (n // parts for n, parts in zip(x.shape[2:], size, strict=True))
+    if [rows * size[0], cols * size[1]] != list(x.shape[2:]):
+        raise NotCovered("means of parts that overlap")
+    return avg_pool2d(x, {"kernel": [rows, cols]})
 
 
 def max_pool2d(x: Value, attrs: dict[str, Any]) -> Value:
-    """Largest elements of windows within the image."""
-    if attrs.get("ceil_mode") or any(attrs.get("padding", [0])):
-        raise NotCovered("windows that reach beyond the image")
-    seen = [part for row in windows(x, attrs["kernel"], attrs, ZERO) for part in row]
+    """Largest elements of windows; what lies beyond the image is never the largest."""
+    if attrs.get("ceil_mode"):
+        raise NotCovered("windows that reach beyond the padding")
+    seen = [part for row in windows(x, attrs["kernel"], attrs, None) for part in row]
     out = seen[0]
     for part in seen[1:]:
-        out = elementwise(at_least, out, part)
+        out = elementwise(lambda a, b: b if a is None else a if b is None else at_least(a, b), out, part)
     return out
 
 
@@ -239,11 +347,8 @@ def meaning(op: str, given: list[Value | None], attrs: dict[str, Any]) -> Value:
     x = inputs[0]
     if op in ELEMENTWISE:
         return elementwise(ELEMENTWISE[op], *inputs)
-    if op in UNKNOWN:
-        f = z3.Function(op, z3.RealSort(), z3.RealSort())
-        return elementwise(lambda each: f(term(each)), x)
     if op == "silu":
-        return elementwise(mul, x, meaning("sigmoid", [x], {}))
+        return elementwise(mul, x, unknown("sigmoid", x))
     if op == "clamp":
         for bound, by in (("min", at_least), ("max", at_most)):
             if np.isfinite(attrs.get(bound, np.inf)):
@@ -266,6 +371,16 @@ def meaning(op: str, given: list[Value | None], attrs: dict[str, Any]) -> Value:
         "max_pool2d": lambda: max_pool2d(x, attrs),
         "adaptive_avg_pool2d": lambda: averaged(x, attrs["output_size"]),
         "conv2d": lambda: conv2d(inputs[0], inputs[1], given[2] if len(given) > 2 else None, attrs),
+        "conv_transpose2d": lambda: conv_transpose2d(x, inputs[1], given[2] if len(given) > 2 else None, attrs),
+        "gated_conv2d": lambda: conv2d(elementwise(mul, x, inputs[2]), inputs[1], (*given, None)[3], attrs),
+        "softmax": lambda: softmax(x, attrs["axis"]),
+        "layer_norm": lambda: layer_norm(x, given, attrs),
+        "batch_norm": lambda: batch_norm(x, given, attrs),
+        "scaled_dot_product_attention": lambda: attention(given, attrs),
+        "dequantize_blocks": lambda: dequantized_blocks(given, attrs),
+        "gather": lambda: np.take(x, np.asarray(inputs[1], int), attrs.get("axis", 0)),
+        "flip": lambda: np.flip(x, attrs["axes"]),
+        "bitcast": lambda: x,
     }
     if op in simple:
         return simple[op]()
@@ -276,74 +391,11 @@ def meaning(op: str, given: list[Value | None], attrs: dict[str, Any]) -> Value:
         axis, step = attrs.get("axis", 0), attrs.get("step", 1)
         cut = slice(attrs.get("start", 0), min(attrs.get("end", x.shape[axis]), x.shape[axis]), step)
         return x[tuple(cut if k == axis % x.ndim else slice(None) for k in range(x.ndim))]
-    if op == "pad" and attrs.get("mode", "constant") == "constant" and min(attrs["padding"]) >= 0:
+    if op == "pad" and attrs["mode"] == "constant" and min(attrs["padding"]) >= 0:
         return padded(x, attrs["padding"][: x.ndim], attrs["padding"][x.ndim :], exact(attrs.get("value", 0.0)))
-    joins = {"sum": add, "mean": add, "reduce_max": at_least, "reduce_min": at_most}
+    if op == "mean":
+        return mean(x, attrs.get("axes", []), attrs.get("keepdim", False))
+    joins = {"sum": add, "reduce_max": at_least, "reduce_min": at_most}
     if op in joins:
-        made = reduced(joins[op], x, attrs.get("axes", []), attrs.get("keepdim", False))
-        return elementwise(div, made, np.asarray(Fraction(x.size, made.size), object)) if op == "mean" else made
+        return reduced(joins[op], x, attrs.get("axes", []), attrs.get("keepdim", False))
     raise NotCovered(op)
-
-
-NODE = re.compile(r"^  (%\S+) = (\w+)\(([^)]*)\)(?: \{(.*?)\})? : (\S+)")
-TYPE = re.compile(r"f32\[([\d,]*)\]$")
-
-
-def _shape(text: str) -> list[int]:
-    found = TYPE.match(text)
-    if not found:
-        raise NotCovered(f"the type {text}")
-    return [int(n) for n in found[1].split(",") if n]
-
-
-def _attrs(text: str) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in re.findall(r"(\w+) = (\[[^\]]*\]|[^,]+)", text or ""):
-        if value.startswith("["):
-            out[name] = [float(n) if "." in n or "e" in n else int(n) for n in value[1:-1].split(",") if n.strip()]
-        elif re.fullmatch(r"-?\d+", value):
-            out[name] = int(value)
-        elif re.fullmatch(r"-?[\d.]+(e[-+]?\d+)?", value):
-            out[name] = float(value)
-        else:
-            out[name] = {"true": True, "false": False}.get(value, value)
-    return out
-
-
-HEAD = re.compile(r"\((%.*?)\) -> \((.*)\) \{$")
-
-
-def _constant(line: str) -> Value:
-    found = re.search(r"value = f32\[[\d,]*\] \{([^}]*)\}", line)
-    if not found:
-        raise NotCovered("a constant of another type")
-    shape = _shape(line.rsplit(" : ", 1)[1].split()[0])
-    numbers = [exact(float(np.float32(n))) for n in found[1].split(",")]
-    return np.array(numbers, object).reshape(shape)
-
-
-def evaluate(text: str, symbols: dict[str, Value]) -> list[Value]:
-    """The outputs of a graph of f32 as text; `symbols` gets those that its inputs are. NotCovered names what is not
-    here."""
-    lines = text.strip().splitlines()
-    head = HEAD.search(lines[0])
-    if head is None or "symbols =" in lines[0]:
-        raise NotCovered("sizes that are open")
-    values: dict[str, Value] = {}
-    for name, kind in re.findall(r"(%[^:\s]+): ([^\s,]+\[[^\]]*\])", head[1]):
-        shape = _shape(kind)
-        if name not in symbols:
-            symbols[name] = np.array(
-                [z3.Real(f"{name}.{k}") for k in range(int(np.prod(shape, dtype=int)))], object
-            ).reshape(shape)
-        values[name] = symbols[name]
-    for line in lines[1:-1]:
-        if " = constant()" in line:
-            values[line.split(" = ", 1)[0].strip()] = _constant(line)
-            continue
-        node = NODE.match(line)
-        if node is None or not re.match(r"(f32|bool)\[", node[5]):
-            raise NotCovered(f"the node {line.strip()[:60]}")
-        given = [None if name.strip() == "_" else values[name.strip()] for name in node[3].split(",") if name.strip()]
-        values[node[1]] = meaning(node[2], given, _attrs(node[4] or ""))
-    return [values[name] for name in re.findall(r"%[^\s,()]+", head[2])]

@@ -7,21 +7,24 @@
 namespace hetnn::passes::canonical {
 namespace {
 
-// Constants are as exact as f32.
+// Those that are no fractions are as exact as f32.
 bool near(std::optional<double> found, double value) { return found && std::abs(*found - value) <= 1e-6 * value; }
 bool is_near(const Match& m, std::string_view capture, double value) {
   return near(single_value(*m.tensor(capture)), value);
 }
+bool is_number(const Match& m, std::string_view capture, double value) {
+  return single_value(*m.tensor(capture)) == value;
+}
 
 constexpr Guard kErfConstants = {"the constants are 1/2, 1 and sqrt 2 (or its inverse, as a factor)",
                                  [](const Match& m) {
-                                   return is_near(m, "half", 0.5) && is_near(m, "one", 1) &&
+                                   return is_number(m, "half", 0.5) && is_number(m, "one", 1) &&
                                           near(factor_of(*m.node("scaled"), *m.tensor("s")), M_SQRT1_2);
                                  }};
 constexpr Guard kTanhConstants = {"the constants are 1/2, 1, sqrt(2/pi), 0.044715 and 3", [](const Match& m) {
-                                    return is_near(m, "half", 0.5) && is_near(m, "one", 1) &&
+                                    return is_number(m, "half", 0.5) && is_number(m, "one", 1) &&
                                            is_near(m, "s", std::sqrt(2 / M_PI)) && is_near(m, "a", 0.044715) &&
-                                           is_near(m, "three", 3);
+                                           is_number(m, "three", 3);
                                   }};
 
 Pattern erf_factor() {

@@ -91,6 +91,7 @@ Shares<double> resampling_shares(const Resampling& how, const ResampledAxis& axi
 }
 
 std::vector<int64_t> nearest_before(int64_t in, int64_t out, double scale) {
+  if (out == in || out == 2 * in) scale = 0;
   const float step = TorchPlaces<float>(in, out, scale, false).step();
   std::vector<int64_t> places;
   for (int64_t k = 0; k < out; ++k)
@@ -99,7 +100,7 @@ std::vector<int64_t> nearest_before(int64_t in, int64_t out, double scale) {
 }
 
 std::vector<LinearTap> linear_taps(int64_t in, int64_t out, double scale, bool align_corners) {
-  const TorchPlaces<float> places(in, out, scale, align_corners);
+  const TorchPlaces<float> places(in, out, out == in ? 0 : scale, align_corners);
   std::vector<LinearTap> taps;
   for (int64_t k = 0; k < out; ++k) {
     const float at = std::max(0.0F, places(k));

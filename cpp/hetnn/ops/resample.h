@@ -84,10 +84,11 @@ class TorchPlaces {
   bool aligned_;
 };
 
-/// The entry before each place of a result; single precision decides ties.
+/// The entry before each place of a result; single precision decides ties. An axis that a scale leaves as long as it
+/// is, or makes twice as long, is copied or doubled, whatever the scale.
 std::vector<int64_t> nearest_before(int64_t in, int64_t out, double scale);
 
-/// The two entries around a place.
+/// The two entries around a place. An axis that a scale leaves as long as it is is copied.
 struct LinearTap {
   int64_t low, high;
   float weight;  // of high

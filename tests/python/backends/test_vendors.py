@@ -105,6 +105,20 @@ def test_what_a_vendor_lacks_stays_on_the_cpu() -> None:
     assert torch.allclose(exe(x), Sorted()(x), atol=1e-5)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["frequencies", "gru", "statistics of a batch"])
+def test_what_a_vendor_computes_wrongly_is_no_work_for_it(kind: str, target: str) -> None:
+    layer = nn.GRU(3, 16)
+    models: dict[str, tuple[Any, torch.Tensor]] = {
+        "frequencies": (lambda x: torch.view_as_real(torch.fft.rfft(x, n=6)), torch.randn(2, 10)),
+        "gru": (lambda x: layer(x)[0], torch.randn(5, 7, 3)),
+        "statistics of a batch": (lambda x: nn.functional.instance_norm(x, eps=0.1), torch.randn(1, 4, 6, 5)),
+    }
+    model, x = models[kind]
+    exe = hetnn.compile(model, target, args=(x,), strategy="take-all")
+    assert torch.allclose(exe(x), model(x), atol=1e-5)
+
+
 def test_what_a_provider_has_compiled_is_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Providers here write no EPContext files; one that stands in for them writes and reads what ONNX Runtime's do."""
     onnxruntime, onnx = pytest.importorskip("onnxruntime"), pytest.importorskip("onnx")

@@ -59,6 +59,22 @@ class Between(nn.Module):
         return (y, y.relu() + 1) if self.behind else (y,)
 
 
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("rows", [6, 5])
+def test_numbers_of_channels_behind_it(name: str, rows: int) -> None:
+    """Slopes and factors, one a channel, of images whose lines may be as long as there are channels."""
+    op, x = OPERATORS[name], torch.randn(2, 6, 6, 6, generator=torch.Generator().manual_seed(1))
+    x = x if name == "binary" else x[..., :rows]
+    many = op(x).shape[1]
+    slopes = torch.linspace(-1, 2, many)
+
+    def model(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return F.prelu(op(x), slopes), (op(x) * slopes[:, None, None] - 1).relu()
+
+    for mine, theirs in zip(hetnn.compile(model, args=(x,))(x), model(x), strict=True):
+        assert torch.allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
 class Joined(nn.Module):
     """An operator that reads a part of a whole, and whose result is a part of another."""
 

@@ -36,8 +36,10 @@ std::optional<kernels::Step> step_on(const ir::Node& follower, const ir::Value& 
   return step;
 }
 
-// The axis that kernels call channels: of a matrix product the last one, else the second.
+// The axis that kernels call channels: of a matrix product the last one, else the second. -1 where rows are those of
+// the layout that the kernel is given: of plain memory they have no channels.
 int channel_axis_of(const kernels::Variant& variant, const ir::Value& output) {
+  if (variant.layout == kernels::LayoutWish::kept) return -1;
   const bool last = variant.layout == kernels::LayoutWish::plain || output.rank() < 2;
   return last ? output.rank() - 1 : 1;
 }

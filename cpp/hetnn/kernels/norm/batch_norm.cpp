@@ -284,11 +284,18 @@ class BatchNormGradient final : public OverBatch {
   int64_t pitches_[3];
 };
 
-// Whether all is turned to rows of channels: where some operand lies so, and where one pixel is as good.
+// Whether all is turned to rows of channels: where some operand lies so, or has a number for each of them, and where
+// one pixel is as good.
 bool turns(const KernelCall& call) {
   const TensorView& y = call.outputs[0];
   if (y.rank < 3 || y.rank > 5) return false;
   const auto lies_so = [](const TensorView& view) { return view.layout == Layout::nhwc; };
+  const auto is_of_channels = [&](const Step& step) {
+    if (step.input < 0 || is_sum(step)) return false;
+    const TensorView& view = call.inputs[static_cast<size_t>(step.input)];
+    return view.elems() > 1 && !std::ranges::equal(view.shape(), y.shape());
+  };
+  if (std::ranges::any_of(call.steps, is_of_channels)) return true;
   return as_nhwc(y) || std::ranges::any_of(call.inputs, lies_so);
 }
 

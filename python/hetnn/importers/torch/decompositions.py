@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 from hetnn.errors import InvalidModel
 from hetnn.importers.torch.fast_paths import FAST_PATHS
 from hetnn.importers.torch.gradient_formulas import FORMULAS
-from hetnn.importers.torch.program import with_values_apart, without_dropout
+from hetnn.importers.torch.program import with_values_apart, without_idle
 from hetnn.importers.torch.rules.call import TORCH
 from hetnn.importers.torch.rules.complexes import COMPLEX
 
@@ -89,7 +89,7 @@ def _decomposed_by(program: ExportedProgram, apart: set[str]) -> ExportedProgram
 
 
 def _run_decompositions(program: ExportedProgram, table: dict[Any, Any]) -> ExportedProgram:
-    program = with_values_apart(without_dropout(program))
+    program = with_values_apart(without_idle(program))
     # Where a written buffer would need a gradient, torch traces for training unless it is told not to.
     with warnings.catch_warnings(), torch.no_grad():
         # torch 2.13 warns of its own use of a deprecated check, once for every copy it makes.

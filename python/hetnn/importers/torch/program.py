@@ -16,13 +16,13 @@ from hetnn.importers.torch.rules.random import DROPOUTS
 _WITH_GRAD, _WITH_AUTOCAST = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 
 
-def without_dropout(program: ExportedProgram) -> ExportedProgram:
-    """The program without dropout that does nothing: its result is its very input, of which torch would make a copy
-    that misses what is written later."""
+def without_idle(program: ExportedProgram) -> ExportedProgram:
+    """The program without what does nothing: dropout, of whose result, its very input, torch would make a copy that
+    misses what is written later, and detaching in place, which torch's functional form keeps and then refuses."""
     names = {f"aten.{name}" for name in DROPOUTS}
 
     def is_idle(node: Node) -> bool:
-        return str(node.target) in names and not node.args[2]
+        return node.target is torch.ops.aten.detach_.default or (str(node.target) in names and not node.args[2])
 
     if not any(map(is_idle, program.graph.nodes)):
         return program

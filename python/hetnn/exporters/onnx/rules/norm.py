@@ -24,11 +24,21 @@ def _batch_norm(call: Call) -> Any:
 
 @exports("batch_norm_training")
 def _batch_norm_training(call: Call) -> Any:
-    """Running statistics that keep nothing of what they were are the batch's own."""
-    x, channels = call[0], [call.shape[1]]
-    values = [_or_filled(call, k, number, channels) for k, number in ((1, 1), (2, 0), (3, 0), (4, 1))]
-    told: dict[str, Any] = {"epsilon": call.attrs["eps"], "training_mode": 1, "momentum": 0.0}
-    return call.create_all("BatchNormalization", [x, *values], [None] * 3, **told)
+    """As its formula, in f32 at least: ONNX Runtime 1.32 computes some BatchNormalizations in training mode wrongly, of
+    one image of few channels for example."""
+    dtype, channels = call[0].dtype, call.shape[1]
+    wide = dtype if dtype == "f64" else "f32"
+    x, weight, bias = (None if value is None else call.cast(value, wide) for value in map(call.optional, range(3)))
+    axes = call.integers([k for k in range(call[0].rank) if k != 1])
+    along = [1, channels, *[1] * (call[0].rank - 2)]
+    mean = call.create("ReduceMean", [x, axes], keepdims=1)
+    centred = call.create("Sub", [x, mean])
+    variance = call.create("ReduceMean", [call.create("Mul", [centred, centred]), axes], keepdims=1)
+    root = call.create("Sqrt", [call.create("Add", [variance, call.constant(call.attrs["eps"], wide)])])
+    y = call.create("Div", [centred, root])
+    for op_type, parameter in (("Mul", weight), ("Add", bias)):
+        y = y if parameter is None else call.create(op_type, [y, call.reshape(parameter, along)])
+    return [call.cast(y, dtype), *(call.cast(call.reshape(each, [channels]), dtype) for each in (mean, variance))]
 
 
 @exports("layer_norm")

@@ -143,6 +143,10 @@ def _upsample(call: Call) -> Any:
         return call.create("Resize", [x, None, None, call.writer.sizes(call.shape)], **told)
     if not all(given):
         call.refuse(f"one of the scales {given} is none")
+    # These axes are copied or doubled, whatever the scale.
+    for axis, (size, goal) in enumerate(zip(sizes, goals, strict=True)):
+        if isinstance(size, int) and goal in (size, 2 * size if is_nearest else size):
+            given[axis] = 1.0 if goal == size else 2.0
     if [_grown(size, scale) for size, scale in zip(sizes, given, strict=True)] == goals:
         return call.create("Resize", [x, None, call.constant([1, 1, *given], "f32")], **told)
     for axis, size, goal, scale in zip(

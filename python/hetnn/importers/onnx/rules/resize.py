@@ -165,7 +165,7 @@ def _is_of_images(call: Call, changes: list[Change], places: Places) -> bool:
     """Whether an operator of images means the same."""
     if not changes or len(call[0].shape) != 4 or any(change.axis < 2 for change in changes):
         return False
-    if 0 in call[0].shape[2:]:
+    if 0 in call[0].shape[2:] or any(_is_copied(change, call[0].shape[change.axis]) for change in changes):
         return False
     if places.mode == "nearest":
         grows = places.nearest == "ceil_to_shrink" and all((change.scale or 0) >= 1 for change in changes)
@@ -176,6 +176,13 @@ def _is_of_images(call: Call, changes: list[Change], places: Places) -> bool:
     if places.kind == "pytorch_half_pixel":  # of a single pixel it is not what torch does
         return all(_is_above_one(change, call[0].shape[change.axis]) for change in changes)
     return places.kind in ("half_pixel", "align_corners")
+
+
+def _is_copied(change: Change, size: Size) -> bool:
+    """Whether the operators of images copy or double an axis that ONNX resizes by a scale which is not quite 1 or 2."""
+    if change.scale is None or not isinstance(size, int) or change.goal not in (size, 2 * size):
+        return False
+    return change.scale * size != change.goal
 
 
 def _is_above_one(change: Change, size: Size) -> bool:

@@ -23,6 +23,7 @@ from hetnn.importers.torch.rules import (
     quantized,
     random,
     recurrent,
+    resizing,
     sizes,
 )
 from hetnn.importers.torch.rules.call import DTYPES, Call
@@ -50,5 +51,6 @@ __all__ = [
     "quantized",
     "random",
     "recurrent",
+    "resizing",
     "sizes",
 ]

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/dtype.h"
@@ -32,6 +33,12 @@ inline const auto& dtypes_by_number() {
   return rows;
 }
 
+/// Of others those that were met, by the number that numpy gave them when they came. Touched with the GIL alone.
+inline std::vector<std::pair<int, DType>>& met_by_number() {
+  static std::vector<std::pair<int, DType>> rows;
+  return rows;
+}
+
 inline bool has_native_order(const pybind11::dtype& dtype) {
   return dtype.byteorder() == '=' || dtype.byteorder() == '|';
 }
@@ -45,10 +52,16 @@ inline DType dtype_of(const pybind11::dtype& dtype) {
   }
   const auto number = static_cast<size_t>(dtype.num());
   if (number < dtypes_by_number().size() && dtypes_by_number()[number]) return *dtypes_by_number()[number];
+  for (const auto& [met, each] : met_by_number()) {
+    if (met == dtype.num()) return each;
+  }
   const auto name = dtype.attr("name").cast<std::string>();
   std::string known;
   for (const DType each : kAllDTypes) {
-    if (name == numpy_name(each)) return each;
+    if (name == numpy_name(each)) {
+      met_by_number().emplace_back(dtype.num(), each);
+      return each;
+    }
     known += (known.empty() ? "" : ", ") + std::string(dtype_name(each));
   }
   throw InvalidModel(text("arrays of ", pybind11::str(static_cast<pybind11::object>(dtype)).cast<std::string>(),
@@ -61,8 +74,13 @@ inline pybind11::dtype numpy_dtype(DType dtype) {
     const auto& numbers = dtypes_by_number();
     return pybind11::dtype(static_cast<int>(std::find(numbers.begin(), numbers.end(), dtype) - numbers.begin()));
   }
+  for (const auto& [number, met] : met_by_number()) {
+    if (met == dtype) return pybind11::dtype(number);
+  }
   try {
-    return pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(numpy_name(dtype)));
+    auto out = pybind11::dtype::from_args(pybind11::module_::import("ml_dtypes").attr(numpy_name(dtype)));
+    met_by_number().emplace_back(out.num(), dtype);
+    return out;
   } catch (const pybind11::error_already_set&) {
     throw Unsupported(
         text("numpy has no ", dtype_name(dtype), ". Install ml_dtypes, or cast the value to f32 in the model."));

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hetnn.element_types import array_of
+from hetnn.element_types import array_at_once, array_of
 from hetnn.errors import InvalidModel, Unsupported
 
 Array = npt.NDArray[Any]
@@ -33,9 +33,15 @@ def as_arrays(values: Sequence[Any], called: Callable[[int], str]) -> list[Array
     """Their memory as arrays, without copies where it allows; `called` names the value of an index in errors."""
     if not hasattr(values, "__iter__"):
         raise InvalidModel(f"the arrays of a run must be a list; got {type(values).__name__}. Write [x].")
-    return [
-        value if type(value) is np.ndarray else _as_array(value, partial(called, k)) for k, value in enumerate(values)
-    ]
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    arrays: list[Array] = []
+    for value in values:
+        if type(value) is np.ndarray:
+            arrays.append(value)
+            continue
+        array = array_at_once(value) if type(value) is tensor else None
+        arrays.append(_as_array(value, partial(called, len(arrays))) if array is None else array)
+    return arrays
 
 
 def _as_array(value: Any, called: Callable[[], str]) -> Array:

@@ -6,12 +6,14 @@ Does not import torch: who has a tensor has done so.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hetnn import _runtime
+from hetnn.errors import Unsupported
 
 # Those that numpy has itself.
 NUMPY: dict[str, np.dtype[Any]] = _runtime.numpy_types()
@@ -29,27 +31,47 @@ _BEYOND_NUMPY = {
 }
 
 
+@cache
+def _beyond_numpy(dtype: Any) -> tuple[Any, np.dtype[Any]] | None:
+    """Of a type of torch's that numpy lacks: integers of its bits in torch, and the arrays' type; None of others."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in _BEYOND_NUMPY:
+        return None
+    ours, integers = _BEYOND_NUMPY[name]
+    return getattr(sys.modules["torch"], integers), np.dtype(numpy_type(ours))
+
+
+def array_at_once(tensor: Any) -> npt.NDArray[Any] | None:
+    """As `array_of`, of a tensor that is nothing but its memory; None of any other."""
+    try:
+        beyond = _beyond_numpy(tensor.dtype)
+        array: npt.NDArray[Any] = tensor.numpy() if beyond is None else tensor.view(beyond[0]).numpy().view(beyond[1])
+    except (RuntimeError, TypeError, Unsupported):  # of torch's own; the way that takes longer says why
+        return None
+    return array
+
+
 def array_of(tensor: Any) -> npt.NDArray[Any]:
     """The values of a dense torch tensor, in its own memory where that lies on the CPU.
 
     Unsupported for a type that numpy has from ml_dtypes alone where that is not installed; RuntimeError or TypeError
     of torch's own where a tensor has no values, or no array has its type.
     """
-    torch = sys.modules["torch"]
     plain = tensor.detach().cpu().resolve_conj().resolve_neg()
-    name = str(tensor.dtype).removeprefix("torch.")
-    if name not in _BEYOND_NUMPY:
-        array: npt.NDArray[Any] = plain.numpy()
-        return array
-    ours, integers = _BEYOND_NUMPY[name]
-    bits: npt.NDArray[Any] = plain.view(getattr(torch, integers)).numpy()
-    return bits.view(numpy_type(ours))
+    beyond = _beyond_numpy(tensor.dtype)
+    array: npt.NDArray[Any] = plain.numpy() if beyond is None else plain.view(beyond[0]).numpy().view(beyond[1])
+    return array
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return str(dtype.name)
 
 
 def tensor_of(array: npt.NDArray[Any]) -> Any:
     """A torch tensor over the memory of an array that `array_of` could have given."""
     torch = sys.modules["torch"]
-    name = array.dtype.name
+    name = _name_of(array.dtype)
     if name not in _BEYOND_NUMPY:
         return torch.from_numpy(array)
     return torch.from_numpy(array.view(_BEYOND_NUMPY[name][1])).view(getattr(torch, name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +11,7 @@ import tflite
 import torch
 
 from hetnn import _runtime
-from hetnn.element_types import TYPES, array_of, numpy_type, tensor_of
+from hetnn.element_types import TYPES, array_at_once, array_of, numpy_type, tensor_of
 from hetnn.importers.onnx import model as onnx_model
 from hetnn.importers.tflite import model as tflite_model
 from hetnn.importers.torch.rules import DTYPES as OF_TORCH
@@ -40,3 +42,29 @@ def test_nothing_else_is_read_as_an_element_type() -> None:
     assert set(onnx_model.DTYPES.values()) == names
     others = {name for name in tflite_model.DTYPES.values() if name not in names}
     assert others == {"STRING", "COMPLEX64", "COMPLEX128", "RESOURCE", "VARIANT"}
+
+
+@pytest.mark.parametrize("row", [row for row in TYPES if row.torch], ids=lambda row: row.name)
+def test_a_tensor_is_its_memory_at_once(row: _runtime.ElementType) -> None:
+    tensor = torch.zeros(4, dtype=getattr(torch, row.torch))
+    array = array_at_once(tensor)
+    assert array is not None
+    assert array.dtype == np.dtype(numpy_type(row.name))
+    array.view(np.uint8)[:] = 1
+    assert tensor.view(torch.uint8).ne(0).all()
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, that sparse and nested tensors are new
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x.requires_grad_(),
+        lambda x: x.to("meta"),
+        lambda x: x.to_sparse(),
+        lambda x: x.to(torch.complex64).conj(),
+        lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8),
+        lambda x: torch.nested.nested_tensor([x, x]),
+    ],
+)
+def test_no_other_tensor_is(make: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    assert array_at_once(make(torch.ones(4))) is None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hetnn import element_types
 from hetnn.onnxruntime.errors import InvalidArgument
 from hetnn.onnxruntime.options import NodeArg
 
@@ -110,26 +111,16 @@ def arg_of(value: Any) -> NodeArg:
     return NodeArg(value.name, sizes, called.format(f"tensor({name})"))
 
 
-# By hetnn's name of an element type.
-TYPES = {
-    "f32": "tensor(float)",
-    "f64": "tensor(double)",
-    "f16": "tensor(float16)",
-    "bf16": "tensor(bfloat16)",
-    "bool": "tensor(bool)",
-    **{
-        f"{short}{bits}": f"tensor({long}{bits})"
-        for short, long in (("i", "int"), ("u", "uint"))
-        for bits in (8, 16, 32, 64)
-    },
-}
-_NUMPY = {"float": "float32", "double": "float64", "string": "object"}
+# What ONNX Runtime calls arrays, by hetnn's name of their element type and by numpy's.
+TYPES = {row.name: f"tensor({row.onnx.lower()})" for row in element_types.TYPES if row.onnx}
+_BY_NUMPY = {row.numpy: TYPES[row.name] for row in element_types.TYPES if row.onnx} | {"object": "tensor(string)"}
+_NUMPY = {TYPES[name]: dtype for name, dtype in element_types.NUMPY.items()}
 
 
 def type_of(array: Any) -> str:
     """Such as "tensor(float)"."""
     name = np.asarray(array).dtype.name
-    return f"tensor({ {'float32': 'float', 'float64': 'double', 'object': 'string'}.get(name, name) })"
+    return _BY_NUMPY.get(name, f"tensor({name})")
 
 
 def fed(value: Any, arg: NodeArg) -> Any:
@@ -138,11 +129,10 @@ def fed(value: Any, arg: NodeArg) -> Any:
         value = value.numpy()
     if not arg.type.startswith("tensor("):
         return value
-    name = arg.type[len("tensor(") : -1]
-    if name == "string":
+    if arg.type == "tensor(string)":
         return np.asarray(value, object) if not isinstance(value, np.ndarray) else value
     if not isinstance(value, np.ndarray):
-        value = np.asarray(value, _NUMPY.get(name, name) if name != "bfloat16" else None)
+        value = np.asarray(value, _NUMPY.get(arg.type))
     if type_of(value) != arg.type:
         raise InvalidArgument(
             "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Unexpected input data type. Actual: "

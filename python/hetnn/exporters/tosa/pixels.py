@@ -13,7 +13,7 @@ _PIXELS = {"Pad": [0] * 4, "Stride": [1, 1], "Dilation": [1, 1]}
 _SUMS = {"AccType": number("DType", "INT32"), "LocalBound": False}
 
 
-_FEW_CHANNELS = 64
+_FEW_CHANNELS = 32
 
 
 def by_channel(

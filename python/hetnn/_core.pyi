@@ -754,7 +754,7 @@ class CompileOptions(TypedDict, total=False):
     fusion: bool | Literal["on", "off"]
     "join elementwise nodes with the kernel before them, and sums, products and extremes of many values into one layer; without it every node is a kernel"
     deterministic: bool
-    "what is joined rounds as the model's own sequence of operations does, to the last bit; layers between conversions to integers stay in f32 where exact sums of integers would round otherwise; no convolution is computed by Winograd's sums, which spread what is not finite over 4x4 outputs"
+    "what is joined rounds as the model's own sequence of operations does, to the last bit; layers between conversions to integers stay in f32 where exact sums of integers would round otherwise; no convolution is computed by Winograd's sums"
     denormals: Literal["flush", "keep"]
     "flush: on the CPU numbers below the least normal one (1.2e-38 of f32) count as zeros, since arithmetic with them is up to a hundred times slower; keep, as with deterministic: they are computed with, as torch does"
     tune: bool

@@ -106,12 +106,13 @@ def test_what_a_vendor_lacks_stays_on_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("kind", ["frequencies", "gru", "statistics of a batch"])
+@pytest.mark.parametrize("kind", ["frequencies", "gru", "lstm", "statistics of a batch"])
 def test_what_a_vendor_computes_wrongly_is_no_work_for_it(kind: str, target: str) -> None:
-    layer = nn.GRU(3, 16)
+    gru, lstm = nn.GRU(3, 16), nn.LSTM(3, 16)
     models: dict[str, tuple[Any, torch.Tensor]] = {
         "frequencies": (lambda x: torch.view_as_real(torch.fft.rfft(x, n=6)), torch.randn(2, 10)),
-        "gru": (lambda x: layer(x)[0], torch.randn(5, 7, 3)),
+        "gru": (lambda x: gru(x)[0], torch.randn(5, 7, 3)),
+        "lstm": (lambda x: lstm(x)[0], torch.randn(4, 2, 3)),
         "statistics of a batch": (lambda x: nn.functional.instance_norm(x, eps=0.1), torch.randn(1, 4, 6, 5)),
     }
     model, x = models[kind]

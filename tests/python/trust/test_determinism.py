@@ -68,12 +68,27 @@ def test_bits_are_equal(name: str, target: str, tmp_path: Path) -> None:
         assert digest(np.load(file).values()) == first, file.stem
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("channels", [16, 64])
-def test_what_is_not_finite_stays_with_what_reads_it(channels: int) -> None:
-    """Winograd's sums would spread it."""
-    model, x = torch.nn.Conv2d(channels, 32, 3, padding=1).eval(), torch.randn(1, channels, 24, 24)
-    x[0, 1, 10, 11] = torch.inf
-    expected = model(x).detach()
-    found = hetnn.compile(model, args=(x,), deterministic=True)(x)
-    assert torch.equal(found.isfinite(), expected.isfinite())
-    assert torch.allclose(found, expected, atol=1e-4)
+def test_what_is_not_finite_stays_with_what_reads_it(channels: int, deterministic: bool) -> None:
+    """Winograd's sums would spread it. What is added in place of what was there is added once."""
+
+    class Block(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Conv2d(channels, channels, 3, padding=1)
+            self.second = torch.nn.Conv2d(channels, channels, 3, padding=1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = x * 2
+            return torch.relu(self.second(self.first(y)) + y)
+
+    model, x = Block().eval(), torch.randn(2, channels, 21, 26)
+    exe = hetnn.compile(model, args=(x,), deterministic=deterministic)
+    for value in (torch.inf, -torch.inf, torch.nan, 3e38):
+        x[1, 3, 10, 11] = x[0, 1, 0, 25] = value
+        expected, found = model(x).detach(), exe(x)
+        for alike in (torch.isnan, torch.isposinf, torch.isneginf):
+            assert torch.equal(alike(found), alike(expected)), value
+        finite = expected.isfinite()
+        assert torch.allclose(found[finite], expected[finite], atol=1e-4)

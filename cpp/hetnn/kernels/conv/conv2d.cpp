@@ -82,7 +82,7 @@ ops::Attrs choose_conv2d(const KernelCall& call) {
   if (call.params.has("algorithm")) return {};
   const WindowGeometry g = conv_geometry(call);
   if (has_narrow_groups(g)) return {{"algorithm", std::string("grouped")}};
-  // Its sums and differences round otherwise, and spread what is not finite over a tile.
+  // Its sums and differences round otherwise.
   if (call.params.integer("deterministic", 0) == 0 && winograd_pays(g)) return {{"algorithm", std::string("winograd")}};
   return {};
 }

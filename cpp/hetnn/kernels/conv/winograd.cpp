@@ -12,6 +12,7 @@
 #include "hetnn/kernels/conv/winograd_transform.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
+#include "hetnn/kernels/gemm/panels.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -22,6 +23,11 @@ int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 // Both sides of the products of one block of tiles, for all 36 points, are to stay in half of a second-level cache.
 constexpr int64_t kBlock_bytes = 768 << 10;
 constexpr int64_t kLeastTiles = 12;
+// Bytes of the transformed weights.
+int64_t transformed_bytes(const WindowGeometry& g) {
+  return kWinogradPoints * ceil_div(g.out_channels, kPanel) * g.channels * kPanel * 4;
+}
+
 // Weights above this are read once by all threads together rather than once by each.
 constexpr int64_t kSharedWeights_bytes = 3 << 20;
 
@@ -53,7 +59,7 @@ class WinogradConv final : public Kernel {
     const int64_t tile_bytes = kWinogradPoints * (in_stride_ + out_stride_) * 4;
     const int64_t fitting = std::max(kLeastTiles, kBlock_bytes / tile_bytes);
     block_tiles_ = ceil_div(tiles_, ceil_div(tiles_, fitting));
-    shared_ = kWinogradPoints * panels_ * kPanel * g.channels * 4 > kSharedWeights_bytes;
+    shared_ = transformed_bytes(g) > kSharedWeights_bytes;
     if (shared_) block_tiles_ = std::min(tiles_, std::max<int64_t>(block_tiles_, 64));
     width_ = micro_->panels_for(block_tiles_, panels_, 2);
   }
@@ -203,11 +209,51 @@ class WinogradConv final : public Kernel {
                                                    pixel * registers_.addend_pitch;
       t.rows = std::min<int64_t>(kWinogradOutput, g_.out_height - oy);
       t.cols = std::min<int64_t>(kWinogradOutput, g_.out_width - ox);
-      transforms_->output(t);
+      if (const int64_t channel = transforms_->output(t); channel < t.channels) {
+        sum_directly(n, oy, ox, channel, inputs, products(scratch) + i * out_stride_);
+        transforms_->output_of_sums(t, channel);
+      }
       if (epilogue_.empty()) continue;
       for (int64_t r = 0; r < t.rows; ++r)
         epilogue_.apply(t.out + r * t.out_row, out_pitch_, t.cols, g_.out_channels, pixel + r * g_.out_width, 0,
                         inputs);
+    }
+  }
+
+  // The sums of a tile's outputs for the channels from one on, in the place of its products.
+  void sum_directly(int64_t n, int64_t oy, int64_t ox, int64_t channel, const std::byte* const* inputs,
+                    float* sums) const {
+    constexpr int64_t kOutputs = kWinogradOutput * kWinogradOutput, kTaps = 9;
+    const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
+    const std::byte* pixels[kTaps * kOutputs];
+    for (int64_t tap = 0; tap < kTaps; ++tap) {
+      for (int64_t output = 0; output < kOutputs; ++output) {
+        const int64_t iy = oy + output / kWinogradOutput + tap / 3 - g_.rows.before;
+        const int64_t ix = ox + output % kWinogradOutput + tap % 3 - g_.columns.before;
+        const bool inside = iy >= 0 && iy < g_.height && ix >= 0 && ix < g_.width;
+        const float* pixel = inside ? x + ((n * g_.height + iy) * g_.width + ix) * in_pitch_ : zeros_.as<float>();
+        pixels[tap * kOutputs + output] = reinterpret_cast<const std::byte*>(pixel);
+      }
+    }
+    alignas(64) float room[kMaxTileElems];
+    MicroTile part(room);
+    part.rows_stride = kOutputs;
+    part.taps = kTaps;
+    part.k = g_.channels;
+    part.ld_out = out_point();
+    part.panel_stride = kTaps * g_.channels * kPanel;
+    for (int64_t panel = channel / kPanel; panel < panels_; panel += width_) {
+      const auto width = static_cast<int>(std::min<int64_t>(width_, panels_ - panel));
+      part.cols = width * kPanel;
+      part.panel = weights + panel * part.panel_stride;
+      part.prefetch = part.panel;
+      const int64_t most = std::min<int64_t>(micro_->max_rows[width], kOutputs / 2);
+      for (int64_t begin = 0; begin < kOutputs; begin += most) {
+        part.rows = pixels + begin;
+        part.out = sums + begin * out_point() + panel * kPanel;
+        micro_->run[width][std::min(most, kOutputs - begin)](part);
+      }
     }
   }
 
@@ -227,10 +273,13 @@ class WinogradConv final : public Kernel {
   int width_ = 1;
 };
 
-// U = G w G^T in double; a part is sixteen columns of all 36 matrices.
+// U = G w G^T in double, then w; a part is sixteen columns of all 36 matrices and of w.
 class WinogradPacker final : public Packer {
  public:
-  explicit WinogradPacker(const WindowGeometry& g) : channels_(g.channels), out_channels_(g.out_channels) {
+  explicit WinogradPacker(const WindowGeometry& g)
+      : channels_(g.channels),
+        out_channels_(g.out_channels),
+        itself_(direct_shape(g), PackStrides{0, g.channels * 9, 1, 9}) {
     // Row i of G is (1, p, p^2) / product of (p - q) over the other finite points q; the last (0, 0, 1).
     const double points[5] = {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
     for (int i = 0; i < 5; ++i) {
@@ -243,12 +292,13 @@ class WinogradPacker final : public Packer {
     transform_[5][2] = 1;
   }
 
-  int64_t packed_bytes() const override { return kWinogradPoints * point_elems() * 4; }
+  int64_t packed_bytes() const override { return kWinogradPoints * point_elems() * 4 + itself_.packed_bytes(); }
   int64_t parts() const override { return ceil_div(out_channels_, kPanel); }
   void pack(Share parts, const std::byte* weight, std::byte* packed) const override {
     auto* to = reinterpret_cast<float*>(packed);
     for (int64_t o = parts.begin * kPanel; o < parts.end * kPanel; ++o)
       o < out_channels_ ? pack_filter(o, reinterpret_cast<const float*>(weight), to) : clear_filter(o, to);
+    itself_.pack(parts, weight, packed + kWinogradPoints * point_elems() * 4);
   }
 
  private:
@@ -278,6 +328,7 @@ class WinogradPacker final : public Packer {
   }
 
   int64_t channels_, out_channels_;
+  PanelPacker itself_;
   double transform_[kWinogradInput][3] = {};
 };
 
@@ -287,7 +338,7 @@ bool winograd_pays(const WindowGeometry& g) {
   // Fourfold weights are fetched: 144 bytes for each pair of channels, in whose time from memory a processor multiplies
   // by 9 for some 160 pixels. Weights that stay in a cache cost less.
   constexpr int64_t kLeastPixels = 180, kCachedPixels = 144, kCached_bytes = 8 << 20;
-  const int64_t least = packed_winograd_bytes(g) <= kCached_bytes ? kCachedPixels : kLeastPixels;
+  const int64_t least = transformed_bytes(g) <= kCached_bytes ? kCachedPixels : kLeastPixels;
   if (!fits(g) || has_few_channels(g) || g.out_height < 12 || g.out_width < 12 || g.out_pixels() < least) return false;
   // Multiplications of vectors for a tile of outputs, and those in whose time one of inputs is transformed for 16
   // channels, and one of outputs back.
@@ -311,10 +362,6 @@ std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowG
 std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& g) {
   HETNN_ASSERT(fits(g));
   return std::make_unique<WinogradPacker>(g);
-}
-
-int64_t packed_winograd_bytes(const WindowGeometry& g) {
-  return kWinogradPoints * ((g.out_channels + kPanel - 1) / kPanel) * g.channels * kPanel * 4;
 }
 
 }  // namespace hetnn::kernels

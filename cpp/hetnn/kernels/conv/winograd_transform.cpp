@@ -1,6 +1,8 @@
 // Winograd transforms for each instruction set.
 #include "hetnn/kernels/conv/winograd_transform.h"
 
+#include <algorithm>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/conv/winograd_transform.cpp"
 #include "hetnn/kernels/isa.h"
@@ -83,18 +85,31 @@ void InputTile(const WinogradInputTile& t) {
   if (channel < t.channels) InputChannels<true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
-template <bool kTail>
-HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
+// Whether all m are: each is a term of the sums in the first and in the last column of rows.
+HWY_INLINE bool AreFinite(const VF (&rows)[kWinogradInput][kWinogradOutput]) {
+  const DF d;
+  VF sum = hn::Add(rows[0][0], rows[0][kWinogradOutput - 1]);
+#pragma GCC unroll 5
+  for (int i = 1; i < kWinogradInput; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kWinogradOutput - 1]));
+  return hn::AllTrue(d, hn::Eq(hn::Sub(sum, sum), hn::Zero(d)));
+}
+
+// Of products (6x6) or, kSums, of sums (4x4). False where a product is not finite: then nothing is written.
+template <bool kTail, bool kSums>
+HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
   VF rows[kWinogradInput][kWinogradOutput];
+  if constexpr (!kSums) {
 #pragma GCC unroll 6
-  for (int i = 0; i < kWinogradInput; ++i) {
-    VF points[kWinogradInput];
+    for (int i = 0; i < kWinogradInput; ++i) {
+      VF points[kWinogradInput];
 #pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j)
-      points[j] = load(t.from + (i * kWinogradInput + j) * t.point_stride + channel);
-    OutputVector(points, rows[i]);
+      for (int j = 0; j < kWinogradInput; ++j)
+        points[j] = load(t.from + (i * kWinogradInput + j) * t.point_stride + channel);
+      OutputVector(points, rows[i]);
+    }
+    if (!AreFinite(rows)) return false;
   }
   const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
   const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi), scale = hn::Set(d, t.addend_scale);
@@ -105,9 +120,15 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
   for (int j = 0; j < kWinogradOutput; ++j) {
     if (j >= t.cols) break;
     VF column[kWinogradInput], result[kWinogradOutput];
+    if constexpr (kSums) {
+#pragma GCC unroll 4
+      for (int i = 0; i < kWinogradOutput; ++i)
+        result[i] = load(t.from + (i * kWinogradOutput + j) * t.point_stride + channel);
+    } else {
 #pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
-    OutputVector(column, result);
+      for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
+      OutputVector(column, result);
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < kWinogradOutput; ++i) {
       if (i >= t.rows) break;
@@ -124,16 +145,25 @@ HWY_INLINE void OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
       }
     }
   }
+  return true;
 }
 
-void OutputTile(const WinogradOutputTile& t) {
+int64_t OutputTile(const WinogradOutputTile& t) {
   int64_t channel = 0;
-  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<false>(t, channel, kLanes);
-  if (channel < t.channels) OutputChannels<true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel + kLanes <= t.channels; channel += kLanes)
+    if (!OutputChannels<false, false>(t, channel, kLanes)) return channel;
+  const bool tail = channel < t.channels;
+  if (tail && !OutputChannels<true, false>(t, channel, static_cast<size_t>(t.channels - channel))) return channel;
+  return t.channels;
+}
+
+void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
+  for (; channel < t.channels; channel += kLanes)
+    OutputChannels<true, true>(t, channel, static_cast<size_t>(std::min<int64_t>(kLanes, t.channels - channel)));
 }
 
 const WinogradTable* Table() {
-  static constexpr WinogradTable kTable = {&InputTile, &OutputTile};
+  static constexpr WinogradTable kTable = {&InputTile, &OutputTile, &OutputTileOfSums};
   return &kTable;
 }
 

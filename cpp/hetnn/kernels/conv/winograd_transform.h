@@ -23,7 +23,8 @@ struct WinogradInputTile {
   int64_t channels;
 };
 
-/// The outputs (A^T m A)[i][j] for i < rows, j < cols of one tile, with m[i][j] = from[(i * 6 + j) * point_stride + c].
+/// The outputs (A^T m A)[i][j] for i < rows, j < cols of one tile, with m[i][j] = from[(i * 6 + j) * point_stride + c];
+/// or those sums themselves, from[(i * 4 + j) * point_stride + c].
 struct WinogradOutputTile {
   const float* from;
   int64_t point_stride;
@@ -42,7 +43,11 @@ struct WinogradOutputTile {
 
 struct WinogradTable {
   void (*input)(const WinogradInputTile&);
-  void (*output)(const WinogradOutputTile&);
+  /// As far as all m of a vector of channels are finite: the channel up to which outputs are written. An m that is not
+  /// finite would reach outputs whose windows do not.
+  int64_t (*output)(const WinogradOutputTile&);
+  /// The same of sums, from `channel` on.
+  void (*output_of_sums)(const WinogradOutputTile&, int64_t channel);
 };
 
 const WinogradTable& winograd_table();

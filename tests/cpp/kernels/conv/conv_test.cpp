@@ -271,6 +271,29 @@ TEST(Conv2d, WinogradOverTailsAndPadding) {
              1e-5);
 }
 
+TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<Case> cases = {
+      {.n = 2, .c = 33, .h = 13, .w = 10, .o = 50, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
+      {.c = 16, .h = 9, .w = 11, .o = 16, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .algorithm = "winograd"},
+      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"}};
+  for (const Case& c : cases) {
+    for (const std::vector<double>& values :
+         std::vector<std::vector<double>>{{infinity}, {nan}, {infinity, -infinity, nan}}) {
+      Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0), w = random_plain({c.o, c.c, 3, 3}, 2);
+      for (size_t k = 0; k < values.size(); ++k) x.values[(k + 1) * x.values.size() / 5 + k] = values[k];
+      // A weight of 0 beside an infinity is no number.
+      for (size_t k = 0; k < w.values.size(); k += 7) w.values[k] = 0;
+      const Tensor b = random_plain({c.o}, 3);
+      const Size g = output_of(c);
+      const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{c.n, c.o, g.height, g.width});
+      check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 1e-5,
+                   text(c.c, " channels, ", values.size(), " of ", values[0]));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(Conv2d, StepsBehindEveryVariant) {
   struct Variant {
     Case c;

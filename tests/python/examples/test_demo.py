@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -50,3 +53,22 @@ def faces(*boxes: list[float], probability: float = 0.9999977) -> cascade.Faces:
 def test_the_verdict(found: cascade.Faces, status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert demo.judge(found) == status
     assert said in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_demo_with_its_device_in_another_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "token").write_text("known to both\n")
+    words = ["--device", "relu-only", "--token-file", str(tmp_path / "token")]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "hetnn", "device", "serve", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    at = f"127.0.0.1:{json.loads(server.stdout.readline())['port']}"
+    there = ["--device", f"relu-only={at}", "--token-file", str(tmp_path / "token")]
+    assert demo.main(["--output", str(tmp_path), *there]) == 0
+    out = capsys.readouterr().out
+    assert "as published: box within 0.00" in out
+    assert out.count(f"subgraphs ran at {at}, local") == 3
+    server.terminate()
+    assert server.wait(20) == 0
+    server.stdout.close()

@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 MOST_WEIGHTS = 1600
 _MOST_ROWS = 2000
 _DAMPING = 0.01
+_TOGETHER = 8  # places of a sample, which go together, say as much as one of another
 _BLOCK = 64  # weights of a block are told of the errors before it at once
 _AT_ONCE = 1000  # so many rows are multiplied together
 
@@ -70,7 +71,7 @@ class Moments:
         moments = self._sum / self._count
         size = moments.shape[0]
         diagonal = np.diag(np.diag(moments))
-        trusted = self._count / (self._count + size)
+        trusted = self._count / (self._count + _TOGETHER * size)
         moments = trusted * moments + (1 - trusted) * diagonal
         if divided_by is not None:
             s = np.repeat(divided_by, size // divided_by.size)

@@ -52,6 +52,9 @@ ASKED = [
     "The stock market fell sharply on Monday.",
     "A new species of frog was discovered in the rainforest.",
     "Who wrote the novel War and Peace?",
+    "Football players run a lot during a match.",
+    "Tennis players hit the ball over a net.",
+    "The president will visit Berlin in April.",
 ]
 
 

@@ -138,7 +138,7 @@ def test_what_vela_leaves_to_a_cpu_stays_on_the_accelerator(name: str, most: flo
     np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
 
 
-@pytest.mark.parametrize(("name", "most"), [("NEG", 0.81), ("REFLECT", 1.02), ("SYMMETRIC", 1.04)])
+@pytest.mark.parametrize(("name", "most"), [("NEG", 0.81), ("REFLECT", 1.02), ("SYMMETRIC", 1.02)])
 def test_what_vela_takes_goes_there_whole(name: str, most: float) -> None:
     data = between(name)
     own = vela.compile_network(data, vela.Accelerator.of("vela", {"variant": "u55-256"}), tflite=True)

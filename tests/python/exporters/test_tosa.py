@@ -225,22 +225,30 @@ def test_blocks_of_pixels_are_read_as_they_lie(dtype: str, rows: int, columns: i
 
 @pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, 0, 1), (2, 3, 2), (1, 2, 2)])
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
+@pytest.mark.parametrize("twice", [False, True])
 def test_columns_beside_a_convolution_are_computed_once_more(
-    dtype: str, stride: int, padding: int, dilation: int
+    dtype: str, stride: int, padding: int, dilation: int, twice: bool
 ) -> None:
+    """Those in reverse, of edges that are there once or twice."""
     n = Layers(dtype, stride)
     zero = -3 if dtype == "i8" else 0
     x = n.start([1, 4, 11, 12], 0.04, zero)
     told = {"stride": [stride, stride], "padding": [padding, padding], "dilation": [dilation, dilation]}
     y = n.node("conv2d", [x, *n.filters([6, 4, 3, 3], 0.04)], 0.09, zero, **told)
-    (z,) = n.builder.create("pad", [y], {"padding": [0, 0, 1, 2, 0, 0, 2, 3], "mode": "reflect"})
+    width = (12 + 2 * padding - 2 * dilation - 1) // stride + 1
+    places = {1, 2, width - 2, width - 3, width - 4}
+    if twice:
+        ends = [n.builder.create("slice", [y], {"axis": 3, "start": k, "end": k + 2})[0] for k in (0, width - 2)]
+        left, right = (n.builder.create("flip", [end], {"axes": [3]})[0] for end in ends)
+        (z,) = n.builder.create("concat", [left, y, right], {"axis": 3})
+        places = {0, 1, width - 2, width - 1}
+    else:
+        (z,) = n.builder.create("pad", [y], {"padding": [0, 0, 1, 2, 0, 0, 2, 3], "mode": "reflect"})
     n.compare(z)
     for form in FORMS:
         block = Export(n.graph, form=form).block
         filters = [block.tensors[op.inputs[1]][0] for op in block.ops if op.kind == "CONV2D"]
-        width = (12 + 2 * padding - 2 * dilation - 1) // stride + 1
-        columns = {1, 2, width - 2, width - 3, width - 4} if form.folds else set()
-        assert filters.count([6, 3, 3, 4]) == 1 + len(columns)
+        assert filters.count([6, 3, 3, 4]) == 1 + len(places if form.folds else ())
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16"])

@@ -49,12 +49,29 @@ def _concat(call: Call) -> Tensor:
 
     def write(*operands: Tensor, order: Sequence[int]) -> Tensor:
         parts: list[Tensor] = []
+        columns = _columns_beside(call, operands) if tuple(order) == FIRST and order[axis] == 2 else None
+        if columns is not None:
+            return call.writer.joined(columns, 2)
         for k, x in enumerate(operands):
             x = _copied(call, k, x) if tuple(order) == FIRST else x
             parts += [x] if call.shared(k) else call.writer.pieces(x, order[axis])
         return call.writer.joined(parts, order[axis])
 
     return call.of_elements(write, *(call[k] for k in range(len(call.inputs))))
+
+
+def _columns_beside(call: Call, operands: Sequence[Tensor]) -> list[Tensor] | None:
+    """Of a convolution's result between columns of its own, these computed once more; None of others."""
+    pieces = [piece for x in operands for piece in call.writer.pieces(x, 2)]
+    wholes = [piece for piece in pieces if piece.shape[2] != 1]
+    origins = [call.writer.part_of(piece) for piece in pieces if piece.shape[2] == 1]
+    if len(wholes) != 1 or any(whole.name != wholes[0].name for whole, _ in origins):
+        return None
+    anew = columns_anew(call.writer, wholes[0], [begins[2] for _, begins in origins])
+    if anew is None:
+        return None
+    columns = iter(anew)
+    return [piece if piece is wholes[0] else next(columns) for piece in pieces]
 
 
 def _copied(call: Call, k: int, x: Tensor) -> Tensor:

@@ -219,11 +219,15 @@ class Writer:
         """A part of a tensor; a part of a part is one of the whole."""
         if list(x.shape) == list(shape):
             return x
-        whole, begins = self._parts.get(x.name, (x, [0] * len(shape)))
+        whole, begins = self.part_of(x)
         begins = [begin + start for begin, start in zip(begins, starts, strict=True)]
         part = self.add("SLICE", [whole, self.sizes(begins), self.sizes(shape)], x.dtype, shape)
         self._parts[part.name] = whole, begins
         return part
+
+    def part_of(self, x: Tensor) -> tuple[Tensor, list[int]]:
+        """What a tensor is a part of, and where it begins there: itself where it is none."""
+        return self._parts.get(x.name, (x, [0] * len(x.shape)))
 
     def joined(self, parts: Sequence[Tensor], axis: int) -> Tensor:
         """Tensors side by side."""

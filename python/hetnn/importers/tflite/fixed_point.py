@@ -94,6 +94,15 @@ def exponential(value: Array) -> Array:
 
 def quotient(a: Array, b: Array, factor: float) -> Array:
     """a / b times a factor, as LiteRT's division of u8; by 0 what is beyond every bound."""
+    return _quotient(a, b, factor)[0]
+
+
+def shifts_of_quotient(a: Array, b: Array, factor: float) -> Array:
+    """Bits by which LiteRT shifts such quotients to the right; by 32 and more, its answer is undefined."""
+    return _quotient(a, b, factor)[1]
+
+
+def _quotient(a: Array, b: Array, factor: float) -> tuple[Array, Array]:
     top, bottom = np.where(b < 0, -a, a).astype(np.int64), np.abs(b).astype(np.int64)
     divisor = np.maximum(bottom, 1)
     zeros = _leading_zeros(divisor)
@@ -101,7 +110,8 @@ def quotient(a: Array, b: Array, factor: float) -> Array:
     whole = high_product(top << room, _inverse((divisor << zeros) - (1 << 31)))
     multiplier, shift = multiplier_of(factor)
     bits = np.maximum(31 - zeros + room - shift, 0)
-    return np.where(bottom == 0, np.sign(top) << 31, shifted_right(high_product(whole, multiplier), bits))
+    made = np.where(bottom == 0, np.sign(top) << 31, shifted_right(high_product(whole, multiplier), bits))
+    return made, bits
 
 
 def high_product_16(a: Array, b: int) -> Array:

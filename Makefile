@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long test-cuda lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
-        fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
+        fuzz-networks fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures prove-rules docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -172,6 +172,11 @@ fuzz-tflite-networks: $(STAMPS)/install
 # Models made from the operator table, on every device, by their meaning, by ONNX Runtime and by torch.
 fuzz-models: $(STAMPS)/install
 	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_models.py --models $(FUZZ_MODELS)
+# Random networks of torch beside eager torch, and quantized ones beside ONNX Runtime, on several targets, for
+# NETWORKS_SECONDS in all; `FAMILIES=moving,states` for some.
+NETWORKS_SECONDS ?= 3600
+fuzz-networks: $(STAMPS)/install
+	OMP_NUM_THREADS=1 $(PY) tests/python/fuzz/fuzz_networks.py --seconds $(NETWORKS_SECONDS) --seed $$(date +%s) $(if $(FAMILIES),--families $(FAMILIES))
 # Schedules of an NPU altered in their figures, names, lines and groups, SCHEDULES of them.
 MESSAGES ?= 1000000
 SCHEDULES ?= 20000

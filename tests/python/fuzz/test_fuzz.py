@@ -13,6 +13,7 @@ from fuzz.fuzz_executables import fuzz as fuzz_executables
 from fuzz.fuzz_executables import make_bases
 from fuzz.fuzz_inputs import fuzz
 from fuzz.fuzz_models import fuzz as fuzz_models
+from fuzz.fuzz_networks import fuzz as fuzz_torch_networks
 from fuzz.fuzz_onnx import fuzz as fuzz_onnx
 from fuzz.fuzz_schedules import fuzz as fuzz_schedules
 from fuzz.fuzz_tflite import fuzz as fuzz_tflite
@@ -39,6 +40,13 @@ def test_random_models_give_what_they_mean_on_every_device() -> None:
     assert counts["agree"] > 50
     assert sum(count for told, count in counts.items() if "runtime" in told) > 15
     assert sum(count for told, count in counts.items() if "torch" in told) > 15
+
+
+def test_random_networks_of_torch_are_eager_torch_s_on_every_device() -> None:
+    families = ["images", "moving", "odd", "indexing", "transformer", "states", "special", "training", "quantized"]
+    counts, findings = fuzz_torch_networks(families, models=1, seed=12)
+    assert not findings
+    assert counts["equal"] > 5
 
 
 def test_altered_onnx_models_are_refused_or_run() -> None:

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long test-cuda lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
-        fuzz-networks fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
+        fuzz-networks fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-torch-compile bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures prove-rules docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -299,6 +299,9 @@ bench-labels: $(STAMPS)/install $(STAMPS)/int8-peers
 # Steps of training beside eager torch and torch.compile.
 bench-training: $(STAMPS)/install
 	$(PY) benchmarks/training.py
+# torch.compile with hetnn beside hetnn.compile and inductor.
+bench-torch-compile: $(STAMPS)/install
+	$(PY) benchmarks/torch_compile.py
 # A device in another process beside the same here; other people's compilers as devices beside those tools alone.
 bench-devices: $(STAMPS)/install
 	$(PY) benchmarks/devices/remote.py

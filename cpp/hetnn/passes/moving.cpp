@@ -251,14 +251,31 @@ Rule convolutions_as_one() {
           }};
 }
 
+bool turns_a_matrix_of_values(const Match& m) {
+  const ir::Value* w = m.value("w");
+  return w->dtype() == DType::f32 && w->rank() == 2 && m.node("turn")->integers("perm")[0] != Dim(0) &&
+         !(w->producer() && w->producer()->is_constant());
+}
+
+Rule turned_as_linear() {
+  return {.name = "turned_as_linear",
+          .equation = "x permute(w) = linear(x, w)",
+          .pattern = op("matmul", {any("x"), op("permute", {any("w")}, "turn")}),
+          .guards = {{"w is a matrix of f32, no constant, whose axes the permutation turns", turns_a_matrix_of_values}},
+          .exactness = "bit for bit, up to the order of sums",
+          .rewrite = [](const Match& m, Build& build) {
+            return build.op("linear", {m.value("x"), m.value("w")});
+          }};
+}
+
 }  // namespace
 
 const RuleSet& moving() {
-  static const RuleSet set = {
-      "moving",
-      "Movements that are fewer where a device keeps the channels of a pixel together and lets "
-      "parts lie in the memory of their whole.",
-      {shuffle_as_gather(), slice_of_gather(), concat_of_joined(), sum_of_turned(), convolutions_as_one()}};
+  static const RuleSet set = {"moving",
+                              "Movements that are fewer where a device keeps the channels of a pixel together and lets "
+                              "parts lie in the memory of their whole.",
+                              {shuffle_as_gather(), slice_of_gather(), concat_of_joined(), sum_of_turned(),
+                               convolutions_as_one(), turned_as_linear()}};
   return set;
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 from hetnn import _core
 from hetnn.errors import InvalidModel
 from hetnn.importers import Imported, import_model, is_onnx
-from hetnn.importers.lowering.updates import Optimizer, Updates
+from hetnn.importers.lowering.updates import Optimizer, Updates, require_finite
 from hetnn.training.losses import GRAPH_LOSSES, target_type
 
 Array = np.ndarray[Any, Any]
@@ -98,7 +98,7 @@ class Trained:
         results = builder.include(self.imported.graph, {**known, **fixed})
         count = len(results) - len(changing)
         value = self._loss(builder, self._of, results[:count])
-        states.hold_where_finite(value)
+        require_finite(builder, value)
         gradients = builder.differentiate(value, list(given.values()))
         builder.output(value, "loss")
         for state, after in zip(changing.values(), results[count:], strict=True):
@@ -134,16 +134,11 @@ def _create(builder: Any) -> Callable[..., Any]:
 
 
 class _States:
-    """States of a step, which keep their values where its loss is no finite number."""
+    """States of a step."""
 
     def __init__(self, builder: Any) -> None:
         self._builder = builder
         self._initial: dict[str, Array] = {}
-        self._holds: Any = None
-
-    def hold_where_finite(self, loss: Any) -> None:
-        (left,) = self._builder.create("sub", [loss, loss], {}, "loss")  # NaN of an infinite one too
-        (self._holds,) = self._builder.create("eq", [left, left], {}, "loss")
 
     def state(self, initial: Array, dtype: str, name: str) -> Any:
         value = self._builder.add_input(name, dtype, list(initial.shape))
@@ -151,7 +146,6 @@ class _States:
         return value
 
     def keep(self, before: Any, after: Any) -> Any:
-        (after,) = self._builder.create("where", [self._holds, after, before], {}, "")
         name = f"{before.name}.next"
         self._builder.output(after, name)
         self._builder.mutation(before.name, name, self._initial[before.name])

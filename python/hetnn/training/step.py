@@ -12,6 +12,7 @@ import numpy.typing as npt
 from hetnn.api import compile
 from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
+from hetnn.importers.lowering.updates import FINITE
 from hetnn.quantization.quantizer import quantize as quantized
 from hetnn.report.shown import Shown
 from hetnn.training.history import History
@@ -51,13 +52,15 @@ class TrainingStep(Shown):
 
         InvalidModel where the loss is no finite number: the step's states are those of the step before.
         """
-        loss = float(self.executable(*args))
-        if not np.isfinite(loss):
+        try:
+            return float(self.executable(*args))
+        except InvalidModel as error:
+            if FINITE not in str(error):
+                raise
             raise InvalidModel(
-                f"the loss of step {self.steps + 1} is {loss}; parameters are those of step {self.steps}. Lower the "
-                "learning rate, bound the gradients with clip_norm, or look at what was given."
-            )
-        return loss
+                f"the loss of step {self.steps + 1} is no finite number; parameters are those of step {self.steps}. "
+                "Lower the learning rate, bound the gradients with clip_norm, or look at what was given."
+            ) from error
 
     def fit(
         self,

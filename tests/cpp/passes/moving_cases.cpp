@@ -6,6 +6,11 @@ namespace hetnn::passes {
 const Cases& moving_cases() {
   static const Cases cases = {
       {
+          {"turned_as_linear", R"(graph @g {stage = canonical} (%x: f32[2,3,4], %w: f32[5,4]) -> (%y) {
+  %t = permute(%w) {perm = [1,0]} : f32[4,5]
+  %y = matmul(%x, %t) : f32[2,3,5]
+})",
+           "linear", 1e-6, Values::random},
           {"shuffle_as_gather", R"(graph @g {stage = canonical} (%x: f32[1,6,2,3]) -> (%y) {
   %s = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %t = permute(%s) {perm = [1,0,2]} : f32[3,2,6]
@@ -57,6 +62,11 @@ const Cases& moving_cases() {
            "conv2d slice slice"},
       },
       {
+          {"turned_as_linear", "w is a matrix of f32, no constant, whose axes the permutation turns",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4], %w: f32[2,5,4]) -> (%y) {
+  %t = permute(%w) {perm = [0,2,1]} : f32[2,4,5]
+  %y = matmul(%x, %t) : f32[2,3,5]
+})"},
           {"shuffle_as_gather", "the channels alone change places, and their number is fixed",
            R"(graph @g {stage = canonical} (%x: f32[1,6,2,3]) -> (%y) {
   %s = reshape(%x) {shape = [2,3,2,3]} : f32[2,3,2,3]

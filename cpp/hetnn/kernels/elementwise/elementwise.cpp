@@ -32,18 +32,22 @@ class Chain final : public Kernel {
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
 
-  // The first function's operands: what steps read is read when a tile of the output was written.
+  // Over what steps read too: a tile is then computed apart, since they read when functions before them have written.
   bool writes_over(size_t input) const override {
-    return input < operands_ && nest_.col_stride(0) == 1 && nest_.col_stride(1) == 1 && nest_.lie_alike(0, input + 1);
+    return input + 1 < nest_.operand_count() && nest_.col_stride(0) == 1 &&
+           (input >= operands_ || nest_.col_stride(1) == 1) && nest_.lie_alike(0, input + 1);
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
+    const bool dense_out = nest_.col_stride(0) == 1;
+    bool over_steps = false;
+    for (size_t k = operands_; k + 1 < nest_.operand_count(); ++k) over_steps |= inputs[k] == outputs[0];
     nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
       alignas(64) float spread[kTileElems];
       // An output that does not run evenly along the tile's rows is scattered from `spread`.
-      const bool dense_out = nest_.col_stride(0) == 1;
-      TileRows out{dense_out ? y + tile.offsets[0] : spread, dense_out ? nest_.row_stride(0) : tile.cols};
+      const bool direct = dense_out && !over_steps;
+      TileRows out{direct ? y + tile.offsets[0] : spread, direct ? nest_.row_stride(0) : tile.cols};
       const float* from = reinterpret_cast<const float*>(inputs[0]) + tile.offsets[1];
       const int64_t col_stride = nest_.col_stride(1);
       if (col_stride == 1) {
@@ -54,7 +58,12 @@ class Chain final : public Kernel {
             out.at[r * out.ld + c] = from[r * nest_.row_stride(1) + c * col_stride];
         steps_.apply(nest_, tile, inputs, {out.at, out.ld}, out);
       }
-      if (!dense_out) scatter(nest_, tile, out, y);
+      if (!dense_out) {
+        scatter(nest_, tile, out, y);
+      } else if (over_steps) {
+        for (int64_t r = 0; r < tile.rows; ++r)
+          std::copy_n(out.at + r * out.ld, tile.cols, y + tile.offsets[0] + r * nest_.row_stride(0));
+      }
     });
   }
 

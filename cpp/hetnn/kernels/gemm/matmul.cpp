@@ -18,27 +18,31 @@ class Matmul final : public Kernel {
   Matmul(const KernelCall& call, MatmulGeometry geometry)
       : g_(std::move(geometry)), product_(shape(g_), EpiloguePlan(call, call.outputs[0])) {}
 
-  // Matrices are dealt out whole when there are enough of them; otherwise all threads work on each.
-  int64_t scratch_bytes(int threads) const override { return threads * slot_bytes(); }
+  // Matrices are dealt out whole when there are enough of them; otherwise all threads work on each, from one slot.
+  int64_t scratch_bytes(int threads) const override {
+    const int64_t slots = std::clamp<int64_t>(batch() / 2, 1, threads);
+    return slots * packed_and_left_bytes() + threads * product_.scratch_bytes_per_thread();
+  }
 
   bool serial() const override { return batch() * g_.m * g_.n * g_.k < 32768; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     if (batch() >= 2 * context.threads || context.threads == 1) {
       const Share share = share_of(batch(), context.thread, context.threads);
-      std::byte* slot = context.scratch + context.thread * slot_bytes();
+      std::byte* slot =
+          context.scratch + context.thread * (packed_and_left_bytes() + product_.scratch_bytes_per_thread());
       for (int64_t i = share.begin; i < share.end; ++i) {
         pack(i, 0, 1, inputs, slot);
-        multiply(i, 0, 1, inputs, outputs, slot, slot);
+        multiply(i, 0, 1, inputs, outputs, slot, slot + packed_and_left_bytes());
       }
       return;
     }
+    std::byte* own = context.scratch + packed_and_left_bytes() + context.thread * product_.scratch_bytes_per_thread();
     for (int64_t i = 0; i < batch(); ++i) {
       if (i > 0) context.barrier.arrive_and_wait();
       pack(i, context.thread, context.threads, inputs, context.scratch);
       context.barrier.arrive_and_wait();
-      multiply(i, context.thread, context.threads, inputs, outputs, context.scratch,
-               context.scratch + context.thread * slot_bytes());
+      multiply(i, context.thread, context.threads, inputs, outputs, context.scratch, own);
     }
   }
 
@@ -55,9 +59,10 @@ class Matmul final : public Kernel {
   int64_t batch() const { return static_cast<int64_t>(g_.a_offsets.size()); }
   int64_t packed_bytes() const { return aligned(product_.shape().packed_bytes()); }
   int64_t left_bytes() const { return g_.transpose_a ? aligned(g_.m * g_.k * 4) : 0; }
-  int64_t slot_bytes() const { return packed_bytes() + left_bytes() + product_.scratch_bytes_per_thread(); }
+  int64_t packed_and_left_bytes() const { return packed_bytes() + left_bytes(); }
 
-  // Slot: packed right operand, left operand turned to rows if it is stored in columns, then the product's own scratch.
+  // Slot: packed right operand, then the left one turned to rows if it is stored in columns. Behind it, or behind the
+  // one of all threads, lies the product's own scratch.
   void pack(int64_t i, int thread, int threads, const std::byte* const* inputs, std::byte* slot) const {
     const float* b = reinterpret_cast<const float*>(inputs[1]) + g_.b_offsets[static_cast<size_t>(i)];
     const Share panels = share_of(product_.shape().panels_per_group(), thread, threads);
@@ -83,7 +88,7 @@ class Matmul final : public Kernel {
   }
 
   void multiply(int64_t i, int thread, int threads, const std::byte* const* inputs, std::byte* const* outputs,
-                const std::byte* slot, std::byte* own_slot) const {
+                const std::byte* slot, std::byte* own) const {
     const std::byte* a = g_.transpose_a ? slot + packed_bytes() : inputs[0] + g_.a_offsets[static_cast<size_t>(i)] * 4;
     const DenseRows rows(a, g_.k * 4);
     const RegisterPart& registers = product_.register_part();
@@ -97,7 +102,7 @@ class Matmul final : public Kernel {
     run.ld_out = g_.n;
     run.first_row = i * g_.m;
     run.inputs = inputs;
-    product_.run(run, thread, threads, own_slot + packed_bytes() + left_bytes());
+    product_.run(run, thread, threads, own);
   }
 
   MatmulGeometry g_;

@@ -38,7 +38,7 @@ struct BoundCommand {
   std::optional<int64_t> view = {};               // the kernel's
   std::vector<kernels::Part> parts = {};          // the kernel's
   bool serial = true;
-  bool sure = false;  // elementwise work that takes all values
+  bool sure = false;  // elementwise work and movements that take all values
 };
 
 // A meaning's results go where the program wants them. Sizes that come out of values are told.
@@ -292,7 +292,7 @@ class CpuBound final : public BoundCode {
       if (packed[k] != packed_bytes)
         at_fault(text("reads a packed weight of ", packed[k], " bytes where ", packed_bytes, " are wanted"));
     }
-    out.sure = !command.op->check && variant->speed == "elementwise";
+    out.sure = !command.op->check && (variant->speed == "elementwise" || variant->speed == "move");
     out.serial = out.kernel->serial();
     out.view = out.kernel->view();
     out.parts = out.kernel->parts();

@@ -7,6 +7,15 @@ from typing import Any
 
 import numpy as np
 
+FINITE = "a finite loss"
+
+
+def require_finite(builder: Any, loss: Any) -> None:
+    """Has a step end where its loss is no finite number; its states are then those of the step before."""
+    (left,) = builder.create("sub", [loss, loss], {}, "loss")  # NaN of an infinite one too
+    (holds,) = builder.create("eq", [left, left], {}, "loss")
+    builder.create("require", [holds], {"demand": FINITE}, "loss")
+
 
 class Updates:
     """Builds operators on f32 values, and states that are kept from step to step."""

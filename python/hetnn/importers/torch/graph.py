@@ -23,7 +23,7 @@ from hetnn.importers.lowering.lacking import lacking
 from hetnn.importers.lowering.loop_body import Body, BodyInput, Recording
 from hetnn.importers.lowering.random_numbers import initial_state
 from hetnn.importers.lowering.sizes import MOST, Size, likely_size
-from hetnn.importers.lowering.updates import Optimizer, Updates
+from hetnn.importers.lowering.updates import Optimizer, Updates, require_finite
 from hetnn.importers.torch.decompositions import beyond_rules, decomposed, decompositions, knows
 from hetnn.importers.torch.numbers import Numbers
 from hetnn.importers.torch.program import inlined
@@ -113,7 +113,7 @@ class _Importer:
         self._new_sizes = 0
         self._inputs_so_far = 0
         self._states: dict[str, Any] = {}  # of a buffer: its value before
-        self._holds: Any = None  # of a joint graph: whether the loss is a finite number
+        self._trains = False  # whether it is a joint graph
         self._given_sizes: list[torch.fx.Node] = []  # inputs that are sizes
         self._initial: dict[str, np.ndarray[Any, Any]] = {}  # of an input that is a state
         self._ports: dict[str, int] = {}  # of an input: its place
@@ -537,13 +537,13 @@ class _Importer:
     # Outputs
 
     def _gradients(self) -> dict[str, tuple[Any, Any]]:
-        """Parameters and their gradients, by name. From here on states stay as they are where the loss is no number."""
+        """Parameters and their gradients, by name. Behind them a run ends where the loss is no number."""
         (results,) = self._program.graph.output_node().args
         found: dict[str, tuple[Any, Any]] = {}
         for spec, node in zip(self._program.graph_signature.output_specs, results, strict=True):
             if spec.kind == OutputKind.LOSS_OUTPUT:
-                (left,) = self.builder.create("sub", [self._values[node]] * 2, {}, "loss")  # NaN of an infinite one too
-                (self._holds,) = self.builder.create("eq", [left, left], {}, "loss")
+                require_finite(self.builder, self._values[node])
+                self._trains = True
             elif spec.kind == OutputKind.GRADIENT_TO_PARAMETER:
                 found[spec.target] = (self._states[spec.target], self._values[node])
         return found
@@ -572,9 +572,9 @@ class _Importer:
                 self._written.append([self._ports[spec.target], made])
                 made += 1
                 continue
-            if self._holds is not None and spec.kind == OutputKind.GRADIENT_TO_PARAMETER:
+            if self._trains and spec.kind == OutputKind.GRADIENT_TO_PARAMETER:
                 continue
-            if spec.kind != OutputKind.USER_OUTPUT and (self._holds is None or spec.kind != OutputKind.LOSS_OUTPUT):
+            if spec.kind != OutputKind.USER_OUTPUT and not (self._trains and spec.kind == OutputKind.LOSS_OUTPUT):
                 raise Unsupported(
                     f"an output of the kind {spec.kind.name}. Return tensors alone, or train by compile_training."
                 )
@@ -615,8 +615,6 @@ class _Importer:
                 after = Complex(after, self.builder.constant(zero))
             return Complex(self._keep(before.real, after.real), self._keep(before.imag, after.imag))
         name, after = f"{before.name}.next", self._written_into(before, after)
-        if self._holds is not None:
-            (after,) = self.builder.create("where", [self._holds, after, before], {}, "")
         self.builder.output(after, name)
         self.builder.mutation(before.name, name, self._initial[before.name])
         return after

@@ -24,7 +24,7 @@ def compile_training(
     loss: str | Callable[[Any, Any], Any] = "cross_entropy",
     optimizer: str = "sgd",
     lr: float = 0.01,
-    weight_decay: float = 0.0,
+    weight_decay: float | None = None,
     momentum: float = 0.9,
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
@@ -45,13 +45,16 @@ def compile_training(
     loss: bce_with_logits, cross_entropy, l1, mse, nll, or a function of the module's result and the targets; of a model
         that is not torch's one of these names, or the name of an output that is the loss.
     optimizer: sgd, momentum, adam or adamw, as torch.optim has them with `lr`, `weight_decay`, `momentum`, `betas` and
-        `eps`; the gradients are clipped to `clip_norm` together first.
+        `eps`, of which torch's are taken where none are given (a decay of 0.01 with adamw, else none); the gradients
+        are clipped to `clip_norm` together first.
     accumulate: how many batches' mean gradient an update takes.
     train: of a model that is not torch's, the names of the initializers (constants) of f32 that are trained; None: all
         that have an axis, but means and variances of batch norms. `fix` is as for `compile`.
     InvalidModel for numbers that make no sense, a loss that is no scalar, and what torch cannot export; Unsupported
     with all operators that hetnn lacks, or that have no derivative.
     """
+    if weight_decay is None:
+        weight_decay = 0.01 if optimizer == "adamw" else 0.0
     update = optimizer_of(optimizer, Settings(lr, weight_decay, momentum, betas, eps, clip_norm, accumulate))
     if _is_torch(model):
         from hetnn.training.of_torch import torch_step

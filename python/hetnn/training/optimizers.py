@@ -21,7 +21,7 @@ _CLIP_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Settings:
-    """Those of an optimizer; torch's own numbers where none are given."""
+    """Those of an optimizer."""
 
     lr: float
     weight_decay: float = 0.0

@@ -266,6 +266,22 @@ def test_other_losses_and_a_joint_graph_of_torch() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "make"), [("sgd", torch.optim.SGD), ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)]
+)
+def test_numbers_that_are_not_given_are_torch_s(name: str, make: Any) -> None:
+    torch.manual_seed(0)
+    model, x, y = plain(), torch.randn(4, 5), targets()
+    step = hetnn.compile_training(model, (x, y), optimizer=name, lr=0.05)
+    eager = copy.deepcopy(model)
+    optimizer = make(eager.parameters(), lr=0.05)
+    for _ in range(8):
+        eager_step(eager, optimizer, x, y)
+        step(x, y)
+    for key, value in eager.named_parameters():
+        assert torch.allclose(torch.as_tensor(step.parameters()[key]), value, atol=1e-5), key
+
+
+@pytest.mark.parametrize(
     ("wrong", "why"),
     [
         ({"optimizer": "lion"}, "optimizer must be one of sgd, momentum, adam, adamw"),

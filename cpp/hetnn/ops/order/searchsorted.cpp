@@ -52,7 +52,7 @@ OpDef define_searchsorted() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,
-          .samples = {"searchsorted(f32[4] {-1, 0, 1, 2}, f32[2,3])",
+          .samples = {"searchsorted(f32[4] {-1, 0, 1, 2}, f32[])", "searchsorted(f32[4] {-1, 0, 1, 2}, f32[2,3])",
                       "searchsorted(i64[2,2] {1, 2, 3, 3}, i64[2,3]) {right = true}"}};
 }
 

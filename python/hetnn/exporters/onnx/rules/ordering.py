@@ -50,7 +50,8 @@ def _counts(call: Call, row: Value, values: Value, right: bool) -> Value:
 
 @exports("searchsorted")
 def _searchsorted(call: Call) -> Any:
-    return call.cast(_counts(call, call[0], call[1], bool(call.attrs["right"])), call.dtype)
+    counts = call.cast(_counts(call, call[0], call[1], bool(call.attrs["right"])), call.dtype)
+    return counts if call.shape else call.reshape(counts, [])
 
 
 @exports("repeat_index")

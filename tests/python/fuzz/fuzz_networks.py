@@ -30,19 +30,19 @@ from fuzz.networks.training import attempt_training  # noqa: E402
 from fuzz.workers import BATCH, Finding, Found, command_line, tell, try_each  # noqa: E402
 
 
-def tried(family: str, program: Program, target: Target, chance: int) -> str:
-    """A word for how it ended on that target; raises Found."""
+def tried(family: str, program: Program, targets: list[Target], chance: int) -> str:
+    """A word for how it ended on those targets; raises Found."""
     if family == "training":
         return attempt_training(program, random.Random(chance))
     if family == "quantized":
-        return attempt_quantized(program, random.Random(chance), [target])
-    return attempt(program, [target])
+        return attempt_quantized(program, random.Random(chance), targets)
+    return attempt(program, targets)
 
 
 def failure(family: str, program: Program, target: Target, chance: int) -> str | None:
     """What is wrong on that target; None where nothing is."""
     try:
-        tried(family, program, target, chance)
+        tried(family, program, [target], chance)
     except Found as found:
         return str(found)
     except Exception as error:
@@ -129,21 +129,17 @@ def compare(family: str, seed: int, index: int, small: bool = True) -> str:
     torch.set_num_threads(1)
     rng = random.Random(f"{family}:{seed}:{index}")
     program, chance = draw(family, rng), rng.randrange(1 << 30)
-    for target in targets(rng)[: 1 if family == "training" else 3]:
-        try:
-            told = tried(family, program, target, chance)
-        except Exception as error:
-            what = (
-                str(error)
-                if isinstance(error, Found)
-                else f"{target} raises {type(error).__name__}: {str(error)[:600]}"
-            )
-            least = shrink(family, program, target, chance) if small else program
-            again = failure(family, least, target, chance) or what
-            raise Found(f"{again}\n{least.told()}") from error
-        if not told.startswith("equal"):
-            return told
-    return told
+    chosen = targets(rng)
+    try:
+        return tried(family, program, chosen, chance)
+    except Exception as error:
+        what = str(error) if isinstance(error, Found) else f"{type(error).__name__}: {str(error)[:600]}"
+        for target in chosen if small else []:
+            if failure(family, program, target, chance) is None:
+                continue
+            least = shrink(family, program, target, chance)
+            raise Found(f"{target}: {failure(family, least, target, chance)}\n{least.told()}") from error
+        raise Found(f"{what}\n{program.told()}") from error
 
 
 def fuzz(

@@ -106,6 +106,22 @@ def test_what_a_vendor_lacks_stays_on_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_sizes_that_the_export_excludes_are_refused_there_too(target: str) -> None:
+    """Of an odd length the halves have other sizes than torch's, which the export has for even ones alone."""
+
+    class Halves(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tensor_split(x, 2, 0)[0] * 2
+
+    even = torch.randn(6, 3)
+    exported = torch.export.export(Halves(), (even,), dynamic_shapes=({0: torch.export.Dim.AUTO},))
+    exe = hetnn.compile(exported, target, strategy="take-all")
+    assert torch.equal(exe(even), Halves()(even))
+    with pytest.raises(hetnn.InvalidModel, match="the model is for sizes"):
+        exe(torch.randn(7, 3))
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["frequencies", "gru", "lstm", "statistics of a batch"])
 def test_what_a_vendor_computes_wrongly_is_no_work_for_it(kind: str, target: str) -> None:
     gru, lstm = nn.GRU(3, 16), nn.LSTM(3, 16)

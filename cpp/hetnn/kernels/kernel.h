@@ -175,7 +175,9 @@ struct Variant {
   KernelFactory create;  // asked for nothing but what it serves: make_kernel
   LayoutWish layout = LayoutWish::same;
   bool integers = false;  // computes with the integers of quantized i8 themselves; the others do not know their scales
-  bool halves = false;    // computes with values of f16 or bf16 themselves, for which steps behind it are given up
+  /// Of a kernel that computes with values of f16 or bf16 themselves, for which steps behind it are given up: whether
+  /// that takes less time here than computing in f32.
+  bool (*halves)(const KernelCall&) = nullptr;
   bool takes_steps = false;
   bool (*is_table)(int input) = nullptr;   // inputs that are constants, since only the compiler checks all of them
   bool (*is_narrow)(int input) = nullptr;  // constants of f16 or bf16 that are read as they are, where others are f32

@@ -55,14 +55,18 @@ TEST(Commands, TakeAVariantWhereOneServesAndTheMeaningElsewhere) {
   EXPECT_EQ(commands_of(add_of("f32[4,8]"), {.variants = false}).at(0).variant, "");
 }
 
-TEST(Commands, AWeightComputedAtRunTimeIsLeftToTheMeaning) {
-  const std::string given = R"(graph @g {stage = imported} (%x: f32[2,3], %w: f32[4,3]) -> (%y) {
+TEST(Commands, AWeightComputedAtRunTimeIsPackedThereOrLeftToTheMeaning) {
+  const std::string packed = R"(graph @g {stage = imported} (%x: f32[2,3], %w: f32[4,3]) -> (%y) {
   %y = linear(%x, %w) : f32[2,4]
+})";
+  EXPECT_EQ(commands_of(packed).at(0).variant, "linear");
+  const std::string given = R"(graph @g {stage = imported} (%x: f32[4,6], %w: f32[2,6,3], %e: i64[2]) -> (%y) {
+  %y = grouped_matmul(%x, %w, %e) : f32[4,3]
 })";
   const std::vector<program::Command> commands = commands_of(given);
   ASSERT_EQ(commands.size(), 1U);
   EXPECT_EQ(commands[0].variant, "");
-  EXPECT_EQ(commands[0].inputs, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(commands[0].inputs, (std::vector<int32_t>{0, 1, 2}));
 }
 
 TEST(Commands, AnAbsentInputHasNoBuffer) {

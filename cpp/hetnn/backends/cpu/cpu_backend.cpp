@@ -8,7 +8,6 @@
 #include "hetnn/backends/cpu/launches.h"
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
-#include "hetnn/kernels/gemm/amx_micro.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/ops/quantized.h"
@@ -37,12 +36,6 @@ bool computes_with_denormal_scales(const ir::Node& node) {
       return true;
   }
   return false;
-}
-
-// Whether a product of halves is faster by tiles than in f32 with what follows it in one launch.
-bool is_worth_tiles(const ir::Node& node, const Bindings& hints) {
-  const Shape& y = node.output()->shape();
-  return kernels::uses_amx() && elements(y).evaluate(hints) >= kernels::kTileRows * y.back().evaluate(hints);
 }
 
 class CpuBackend final : public Backend {
@@ -76,7 +69,7 @@ class CpuBackend final : public Backend {
 
   bool computes_narrow(const ir::Node& node, const Bindings& hints) const override {
     const kernels::Variant* variant = cpu::variant_for(node, hints);
-    return variant && (variant->integers || (variant->halves && is_worth_tiles(node, hints)));
+    return (variant && variant->integers) || cpu::computes_halves(node, hints) || cpu::bounds_halves(node, hints);
   }
 
   bool reads_narrow(const ir::Node& node, size_t input) const override {

@@ -126,6 +126,12 @@ bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch
   return out;
 }
 
+Launch alone_of(const ir::Node& node) {
+  return {.anchor = &node,
+          .inputs = {node.inputs().begin(), node.inputs().end()},
+          .outputs = {node.outputs().begin(), node.outputs().end()}};
+}
+
 bool has_rank_of_kernels(const ir::Value* value) {
   return !value || value->shape().size() <= kernels::TensorView().dims.size();
 }
@@ -137,9 +143,7 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   if (variants.empty() || !std::ranges::all_of(node.inputs(), has_rank_of_kernels) ||
       !std::ranges::all_of(node.outputs(), has_rank_of_kernels))
     return nullptr;
-  const Launch alone{.anchor = &node,
-                     .inputs = {node.inputs().begin(), node.inputs().end()},
-                     .outputs = {node.outputs().begin(), node.outputs().end()}};
+  const Launch alone = alone_of(node);
   std::optional<ConcreteLaunch> concrete;
   try {
     concrete.emplace(alone, Layouts(), bindings);
@@ -157,11 +161,26 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   return at == variants.end() ? nullptr : *at;
 }
 
+bool computes_halves(const ir::Node& node, const Bindings& bindings) {
+  const kernels::Variant* variant = variant_for(node, bindings);
+  if (!variant || !variant->halves) return false;
+  const Launch alone = alone_of(node);
+  return variant->halves(ConcreteLaunch(alone, {}, bindings).call());
+}
+
+bool bounds_halves(const ir::Node& node, const Bindings& bindings) {
+  const ir::Value* x = node.input(0);
+  const ir::Node* producer = x && is_narrow_float(x->dtype()) ? x->producer() : nullptr;
+  return producer && x->uses().size() == 1 && computes_halves(*producer, bindings) &&
+         can_follow(std::span(&producer, 1), node, bindings);
+}
+
 namespace {
 
-// Whether the kernel of a launch of integers takes one step more: bounds, or a sum with a value of the same shape.
-bool follows_integers(std::span<const ir::Node* const> launch, const ir::Node& follower, const kernels::Step& step,
-                      const Bindings& bindings) {
+// Whether the kernel of a launch of integers or halves takes one step more: bounds, or of integers a sum with a value
+// of the same shape.
+bool follows_narrow(std::span<const ir::Node* const> launch, const ir::Node& follower, const kernels::Step& step,
+                    const Bindings& bindings) {
   const ir::Value& value = *launch.back()->output();
   const bool is_sum = step.function == kernels::kSumOfI8;
   if (is_sum ? follower.input(0)->shape() != follower.input(1)->shape()
@@ -186,7 +205,8 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   if (!step) return false;
   const std::vector<const kernels::Variant*> variants = kernels::variants_of(anchor.call());
   if (std::ranges::none_of(variants, &kernels::Variant::takes_steps)) return false;
-  if (variants.front()->integers) return follows_integers(launch, follower, *step, bindings);
+  if (variants.front()->integers || is_narrow_float(anchor.output()->dtype()))
+    return follows_narrow(launch, follower, *step, bindings);
   const bool converts = kernels::conversion_of(*step).has_value();
   if (!converts && follower.output()->type() != value.type()) return false;
   if (!converts && value.dtype() != kernels::operand_type(*step)) return false;

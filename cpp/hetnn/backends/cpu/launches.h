@@ -67,6 +67,11 @@ struct ConcreteLaunch {
 /// serves it. `steps`: behind it, without operands.
 const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings,
                                     std::vector<kernels::Step> steps = {});
+/// Whether the node's variant computes with its values of f16 or bf16 in less time than f32 takes.
+bool computes_halves(const ir::Node& node, const Bindings& bindings);
+
+/// Whether a node is a step of such a one.
+bool bounds_halves(const ir::Node& node, const Bindings& bindings);
 
 /// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings);

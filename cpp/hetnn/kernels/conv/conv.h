@@ -13,6 +13,7 @@
 //                   bias when param bias = 1, operands of the steps.
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
+// conv2d_bf16       conv2d of bf16, weight and bias packed; steps relu, clamp.
 // f32 else. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 
@@ -36,6 +37,12 @@ Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input);
+
+Refusal serves_brain_conv2d(const KernelCall& call);
+bool halves_pay_conv2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_brain_conv2d(const KernelCall& call);
+std::vector<std::byte> pack_brain_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_brain_conv2d_bytes(const KernelCall& call, int input);
 
 Refusal serves_conv2d_weight_gradient(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv2d_weight_gradient(const KernelCall& call);

@@ -9,6 +9,7 @@
 #include "hetnn/kernels/conv/planes.h"
 #include "hetnn/kernels/conv/sliding.h"
 #include "hetnn/kernels/conv/winograd.h"
+#include "hetnn/kernels/gemm/brain_product.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
@@ -112,6 +113,17 @@ std::span<const Variant> conv_variants() {
        .is_weight = IntegerProduct::is_weight,
        .pack = pack_integer_conv2d,
        .packed_bytes = packed_integer_conv2d_bytes},
+      {.name = "conv2d_bf16",
+       .op = "conv2d",
+       .speed = "conv",
+       .serves = serves_brain_conv2d,
+       .create = make_brain_conv2d,
+       .layout = LayoutWish::channels_last,
+       .halves = halves_pay_conv2d,
+       .takes_steps = true,
+       .is_weight = BrainProduct::is_weight,
+       .pack = pack_brain_conv2d,
+       .packed_bytes = packed_brain_conv2d_bytes},
       {.name = "gated_conv2d",
        .op = "gated_conv2d",
        .speed = "move",

@@ -118,20 +118,24 @@ class Halo {
     to += begin * g_.channels;
     const int64_t count = end - begin;
     const int64_t plane = g_.height * g_.width;
-    constexpr bool kInterleaves = sizeof(Element) == 4 || std::endian::native == std::endian::little;
-    if (kInterleaves && plain_ && g_.channels == 3) {
-      interleave_three(x + n * 3 * plane + y * g_.width, plane, count, to);
-    } else if (plain_) {
-      for (int64_t c = 0; c < g_.channels; ++c) {
-        const Element* from = x + (n * g_.channels + c) * plane + y * g_.width;
-        for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[i];
-      }
+    if (plain_) {
+      fill_pixels(x + n * g_.channels * plane + y * g_.width, plane, count, to);
     } else if (in_pitch_ == g_.channels) {
       std::copy_n(x + (n * plane + y * g_.width) * in_pitch_, count * in_pitch_, to);
     } else {
       const Element* from = x + (n * plane + y * g_.width) * in_pitch_;
       for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * in_pitch_, g_.channels, to + i * g_.channels);
     }
+  }
+
+  // Those of some planes.
+  void fill_pixels(const Element* from, int64_t plane, int64_t count, Element* to) const {
+    constexpr bool kInterleaves = kElem == 4 || (kElem == 1 && std::endian::native == std::endian::little);
+    if constexpr (kInterleaves) {
+      if (g_.channels == 3) return interleave_three(from, plane, count, to);
+    }
+    for (int64_t c = 0; c < g_.channels; ++c)
+      for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[c * plane + i];
   }
 
   static void interleave_three(const float* from, int64_t plane, int64_t count, float* to) {

@@ -1,4 +1,4 @@
-// Tiles of bf16, and rows that are made f32.
+// Tiles of bf16, and the microkernel of pairs.
 #include "hetnn/kernels/gemm/brain_product.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/gemm/tile_split.h"
 #include "hetnn/kernels/isa.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -16,86 +17,86 @@ constexpr int64_t kLine_bytes = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-PanelShape widened(PanelShape shape) {
-  shape.a_bytes = shape.a_bytes / shape.elem_bytes * 4;
-  shape.elem_bytes = 4;
-  return shape;
+int panels_of_tile(const BrainMicroTable& micro, const PanelShape& shape) {
+  return micro.max_rows[kMostBrainPanels] > 0 && shape.panels_per_group() > 1 ? kMostBrainPanels : 1;
 }
-
-int64_t whole_lines(int64_t bytes) { return ceil_div(bytes, kLine_bytes) * kLine_bytes; }
-
-// Rows as f32, in room for a block of them.
-class WidenedRows final : public RowSource {
- public:
-  WidenedRows(const uint16_t* x, int64_t k, float* room, const HalvesConversion& convert)
-      : x_(x), k_(k), room_(room), convert_(convert) {}
-
-  void fetch(int64_t first, int64_t count) const override {
-    first_ = first;
-    convert_.widen(x_ + first * k_, room_, count * k_);
-  }
-  void fill(int64_t first, int64_t count, const std::byte** table, int64_t /*stride*/) const override {
-    for (int64_t r = 0; r < count; ++r)
-      table[r] = reinterpret_cast<const std::byte*>(room_ + (first + r - first_) * k_);
-  }
-  int64_t fill_even(int64_t first, int64_t /*count*/, const std::byte** table, int64_t /*stride*/) const override {
-    fill(first, 1, table, 1);
-    return k_ * 4;
-  }
-
- private:
-  const uint16_t* x_;
-  int64_t k_;
-  float* room_;
-  const HalvesConversion& convert_;
-  mutable int64_t first_ = 0;
-};
 
 }  // namespace
 
+PanelShape BrainProduct::packed_shape(PanelShape shape) {
+  shape.weights = DType::bf16;
+  return shape;
+}
+
 BrainProduct::BrainProduct(const PanelShape& shape, const KernelCall& call)
-    : shape_(shape),
-      product_(widened(shape), call),
+    : shape_(packed_shape(shape)),
+      micro_(&brain_micro_table()),
+      split_(shape_, micro_->max_rows, panels_of_tile(*micro_, shape_)),
       convert_(halves_conversion(DType::bf16)),
-      by_tiles_(uses_amx() && shape.rows >= kLeastRows && shape.k % shape.step() == 0) {}
+      by_tiles_(uses_amx() && shape.taps == 1 && shape.rows >= kLeastRows && shape.k % shape_.step() == 0) {
+  for (const Step& step : call.steps) {
+    const float low = step.values.empty() ? 0 : static_cast<float>(step.values[0]);
+    const float high = step.values.empty() ? high_ : static_cast<float>(step.values[1]);
+    for (float* bound : {&low_, &high_}) *bound = std::min(std::max(*bound, low), high);
+  }
+}
+
+Refusal BrainProduct::refuse_steps(std::string_view kernel, const KernelCall& call) {
+  Terms terms(kernel, call);
+  for (const Step& step : call.steps) {
+    const size_t bounds = step.function == "clamp" ? 2 : 0;
+    terms.hold(step.function == "relu" || bounds > 0, "takes the steps relu and clamp; got ", step.function)
+        .hold(step.values.size() == bounds, "takes ", bounds, " bounds with ", step.function);
+  }
+  return terms;
+}
 
 int64_t BrainProduct::packed_bias_bytes(int64_t cols) { return ceil_div(cols, kTileCols) * kTileCols * 4; }
 
-int64_t BrainProduct::result_bytes() const { return whole_lines(shape_.rows * shape_.cols * 4); }
-
-int64_t BrainProduct::widened_bytes() const {
-  return whole_lines(product_.scratch_bytes_per_thread()) + whole_lines(product_.block_rows() * shape_.k * 4);
+std::vector<std::byte> BrainProduct::pack_bias(int64_t cols, std::span<const std::byte> bias) {
+  std::vector<std::byte> packed(static_cast<size_t>(packed_bias_bytes(cols)));
+  const auto* from = reinterpret_cast<const uint16_t*>(bias.data());
+  std::transform(from, from + cols, reinterpret_cast<float*>(packed.data()), bf16_to_f32);
+  return packed;
 }
 
-int64_t BrainProduct::scratch_bytes(int threads) const {
-  return by_tiles_ ? 0 : result_bytes() + threads * widened_bytes();
+BrainRun BrainProduct::run_on(const std::byte* const* /*inputs*/, const std::byte* panels, const std::byte* bias,
+                              std::byte* out, int64_t ld_out) const {
+  return {.source = nullptr,
+          .panels = panels,
+          .bias = reinterpret_cast<const float*>(bias),
+          .out = reinterpret_cast<uint16_t*>(out),
+          .ld_out = ld_out};
 }
 
-void BrainProduct::run(const RunContext& context, const BrainRun& run) const {
-  by_tiles_ ? run_tiles(context, run) : run_widened(context, run);
+void BrainProduct::run(const BrainRun& run, int thread, int threads, std::byte* scratch) const {
+  if (by_tiles_) {
+    if (const EvenRows rows = run.source->even_rows(shape_.rows); rows.base != nullptr)
+      return run_tiles(run, rows.in_long_lines(), thread, threads);
+  }
+  BrainTile tile;
+  tile.taps = shape_.taps;
+  tile.k = shape_.k;
+  tile.panel_stride = shape_.panel_bytes();
+  tile.ld_out = run.ld_out;
+  tile.low = low_;
+  tile.high = high_;
+  split_.for_share(*run.source, thread, threads, scratch, [&](const TilePlace& place) {
+    tile.rows = place.rows;
+    tile.rows_stride = place.rows_stride;
+    tile.row_offset_bytes = place.row_offset_bytes;
+    tile.panel = run.panels + place.panel * tile.panel_stride;
+    tile.bias = run.bias == nullptr ? nullptr : run.bias + place.col;
+    tile.out = run.out + place.row * run.ld_out + place.col;
+    tile.cols = place.cols;
+    tile.prefetch = run.panels + place.fetch_begin_bytes;
+    tile.prefetch_step_bytes = place.fetch_step_bytes;
+    micro_->run[place.panels][place.count](tile);
+  });
 }
 
-void BrainProduct::run_widened(const RunContext& context, const BrainRun& run) const {
-  auto* const result = reinterpret_cast<float*>(context.scratch);
-  std::byte* const own = context.scratch + result_bytes() + context.thread * widened_bytes();
-  std::byte* const room = own + whole_lines(product_.scratch_bytes_per_thread());
-  const WidenedRows rows(run.x, shape_.k, reinterpret_cast<float*>(room), convert_);
-  PanelRun wide;
-  wide.source = &rows;
-  wide.panels = reinterpret_cast<const float*>(run.panels);
-  wide.bias = run.bias;
-  wide.out = result;
-  wide.ld_out = shape_.cols;
-  product_.run(wide, context.thread, context.threads, own);
-  context.barrier.arrive_and_wait();
-  const Share share = share_of(shape_.rows * shape_.cols, context.thread, context.threads);
-  convert_.narrow(result + share.begin, run.out + share.begin, share.end - share.begin);
-}
-
-void BrainProduct::run_tiles(const RunContext& context, const BrainRun& run) const {
-  const DenseRows source(reinterpret_cast<const std::byte*>(run.x), shape_.k * shape_.elem_bytes);
-  const EvenRows rows = source.even_rows(shape_.rows).in_long_lines();
-  const TileSplit split(shape_, rows, context.thread, context.threads);
+void BrainProduct::run_tiles(const BrainRun& run, const EvenRows& rows, int thread, int threads) const {
+  const TileSplit split(shape_, rows, thread, threads);
   const Share pieces = split.pieces(), strips = split.strips();
   if (pieces.begin == pieces.end || strips.begin == strips.end) return;
 
@@ -178,8 +179,12 @@ void BrainProduct::run_tiles(const RunContext& context, const BrainRun& run) con
 }
 
 void BrainProduct::finish(const BrainRun& run, const float* sums, Share rows, int64_t col, int64_t cols) const {
-  for (int64_t row = rows.begin; row < rows.end; ++row, sums += kTileCols)
-    convert_.narrow(sums, run.out + row * shape_.cols + col, cols);
+  float line[kTileCols];
+  for (int64_t row = rows.begin; row < rows.end; ++row, sums += kTileCols) {
+    // Neither takes the place of a NaN.
+    for (int64_t c = 0; c < kTileCols; ++c) line[c] = sums[c] < low_ ? low_ : sums[c] > high_ ? high_ : sums[c];
+    convert_.narrow(line, run.out + row * run.ld_out + col, cols);
+  }
 }
 
 }  // namespace hetnn::kernels

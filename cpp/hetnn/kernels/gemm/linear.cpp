@@ -4,10 +4,12 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/kernels/gemm/amx_micro.h"
 #include "hetnn/kernels/gemm/brain_product.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
 
@@ -48,11 +50,6 @@ PanelShape weight_shape(const KernelCall& call) {
   return shape;
 }
 
-// The bias of a layer of bf16 is packed too, as f32.
-bool is_brain_weight(const KernelCall& call, int input) {
-  return input == 1 || (input == 2 && call.params.integer("bias", 0) != 0);
-}
-
 template <typename Product>
 class Linear final : public Kernel {
  public:
@@ -77,26 +74,6 @@ class Linear final : public Kernel {
   bool bias_;
 };
 
-// Rows, weights and results of bf16.
-class BrainLinear final : public Kernel {
- public:
-  BrainLinear(const KernelCall& call, const LinearGeometry& geometry)
-      : product_(geometry.shape, call), bias_(geometry.bias) {}
-
-  int64_t scratch_bytes(int threads) const override { return product_.scratch_bytes(threads); }
-  bool serial() const override { return product_.shape().is_small(); }
-  void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    product_.run(context, {.x = reinterpret_cast<const uint16_t*>(inputs[0]),
-                           .panels = inputs[1],
-                           .bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr,
-                           .out = reinterpret_cast<uint16_t*>(outputs[0])});
-  }
-
- private:
-  BrainProduct product_;
-  bool bias_;
-};
-
 // All of f32 but the weight, where it is kept narrow.
 Refusal serves_f32_linear(const KernelCall& call, bool narrow) {
   const bool bias = call.params.integer("bias", 0) != 0;
@@ -116,7 +93,10 @@ Refusal serves_linear(const KernelCall& call) { return serves_f32_linear(call, f
 Refusal serves_narrow_linear(const KernelCall& call) { return serves_f32_linear(call, true); }
 
 Refusal serves_brain_linear(const KernelCall& call) {
-  return Terms("linear_bf16", call).of(DType::bf16, call.inputs.size()).plain();
+  return Terms("linear_bf16", call)
+      .of(DType::bf16, call.inputs.size())
+      .plain()
+      .hold(BrainProduct::refuse_steps("linear_bf16", call));
 }
 
 Refusal serves_integer_linear(const KernelCall& call) {
@@ -130,8 +110,14 @@ std::unique_ptr<Kernel> make_linear(const KernelCall& call) {
   return std::make_unique<Linear<PanelProduct>>(call, linear_geometry(call));
 }
 
+// By tiles, or by pairs.
+bool halves_pay(const KernelCall& call) {
+  const PanelShape shape = linear_geometry(call, DType::bf16).shape;
+  return shape.rows >= kTileRows && (uses_amx() || BrainProduct::pairs_pay(shape));
+}
+
 std::unique_ptr<Kernel> make_brain_linear(const KernelCall& call) {
-  return std::make_unique<BrainLinear>(call, linear_geometry(call, DType::bf16));
+  return std::make_unique<Linear<BrainProduct>>(call, linear_geometry(call, DType::bf16));
 }
 
 std::unique_ptr<Kernel> make_integer_linear(const KernelCall& call) {
@@ -164,11 +150,7 @@ int64_t packed_brain_bytes(const KernelCall& call, int input) {
 }
 
 std::vector<std::byte> pack_brain(const KernelCall& call, int input, std::span<const std::byte> weight) {
-  if (input != 2) return pack_linear(call, input, weight);
-  std::vector<std::byte> packed(static_cast<size_t>(packed_brain_bytes(call, input)));
-  const auto* from = reinterpret_cast<const uint16_t*>(weight.data());
-  std::transform(from, from + call.inputs[2].elems(), reinterpret_cast<float*>(packed.data()), bf16_to_f32);
-  return packed;
+  return input == 2 ? BrainProduct::pack_bias(call.inputs[2].elems(), weight) : pack_linear(call, input, weight);
 }
 
 int64_t packed_integer_linear_bytes(const KernelCall& call, int input) {
@@ -210,8 +192,9 @@ std::span<const Variant> gemm_variants() {
        .serves = serves_brain_linear,
        .create = make_brain_linear,
        .layout = LayoutWish::plain,
-       .halves = true,
-       .is_weight = is_brain_weight,
+       .halves = halves_pay,
+       .takes_steps = true,
+       .is_weight = BrainProduct::is_weight,
        .pack = pack_brain,
        .packed_bytes = packed_brain_bytes},
       {.name = "linear_i8",

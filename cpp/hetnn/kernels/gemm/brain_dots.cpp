@@ -1,0 +1,79 @@
+// Tiles of bf16 by dot products of pairs.
+#include "hetnn/kernels/gemm/brain_dots.h"
+
+#include "hetnn/base/error.h"
+#include "hetnn/kernels/isa.h"
+#include "hetnn/kernels/simd_targets.h"
+#include "hwy/highway.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <type_traits>
+#include <utility>
+
+#define HETNN_UNIT_ATTR __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
+
+namespace hetnn::kernels {
+namespace {
+
+#include "hetnn/kernels/gemm/brain_micro-inl.h"
+
+#define HETNN_UNIT __attribute__((always_inline)) static inline HETNN_UNIT_ATTR
+struct Dots {
+  static constexpr int kLanes = 16;
+  using Sums = __m512;
+  using Words = __m512i;
+  HETNN_UNIT __m512 Zero() { return _mm512_setzero_ps(); }
+  HETNN_UNIT __m512i Line(const std::byte* at) { return _mm512_loadu_si512(at); }
+  HETNN_UNIT __m512i Spread(uint32_t word) { return _mm512_set1_epi32(static_cast<int>(word)); }
+  HETNN_UNIT __m512 Multiply(__m512 sums, __m512i line, __m512i pair) {
+    return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(line), reinterpret_cast<__m512bh>(pair));
+  }
+  HETNN_UNIT __m512 Biased(__m512 sums, const float* bias) { return _mm512_add_ps(sums, _mm512_loadu_ps(bias)); }
+  // Of a NaN the instructions give the second operand. With a mask, since GCC 12 takes what those without begin with
+  // for uninitialized.
+  HETNN_UNIT __m512 Bounded(__m512 sums, float low, float high) {
+    constexpr __mmask16 kAll = 0xFFFF;
+    const __m512 y = _mm512_maskz_max_ps(kAll, _mm512_set1_ps(low), sums);
+    return _mm512_maskz_min_ps(kAll, _mm512_set1_ps(high), y);
+  }
+  HETNN_UNIT void Store(__m512 sums, uint16_t* out, int64_t count) {
+    const auto rounded = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums));
+    if (count >= kLanes) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), rounded);
+    } else {
+      _mm256_mask_storeu_epi16(out, static_cast<__mmask16>((1U << count) - 1), rounded);
+    }
+  }
+};
+
+}  // namespace
+
+bool multiplies_brain_pairs() {
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
+  return has && chosen_isa() == HWY_AVX3;
+}
+
+const BrainMicroTable& brain_dots_table() {
+  static constexpr BrainMicroTable kTable = [] {
+    BrainMicroTable table{};
+    FillBrains<Dots, 1>(table, std::make_integer_sequence<int, kMaxTileRows>());
+    FillBrains<Dots, 2>(table, std::make_integer_sequence<int, kMaxTileRows>());
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace hetnn::kernels
+
+#else
+
+namespace hetnn::kernels {
+
+bool multiplies_brain_pairs() { return false; }
+const BrainMicroTable& brain_dots_table() { HETNN_ASSERT(false, "no processor of this kind multiplies pairs"); }
+
+}  // namespace hetnn::kernels
+
+#endif

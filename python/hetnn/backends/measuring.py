@@ -13,8 +13,6 @@ from hetnn.backends.backend import Backend, Port
 
 _Said = TypeVar("_Said")
 RUNS = 20
-# What only checks values or sizes, which a file of ONNX leaves out: it is no work for devices that are given one.
-CHECKS = ("require", "require_sizes")
 _LEAST = "graph @least {stage = imported} (%x: f32[1]) -> (%y) {\n  %y = relu(%x) : f32[1]\n}"
 _MOST_KNOWN = 10_000
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetnn.backends import measuring
+from hetnn.backends import measuring, onnx_form
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.errors import Unavailable
 from hetnn.machine import default_threads
@@ -67,14 +67,8 @@ class OpenVino(Backend):
         return self._device, json.dumps(self._config, sort_keys=True), graph.print(constants=False, locations=False)
 
     def _refusals(self, node: _core.Graph) -> list[Reason]:
-        from hetnn.exporters.onnx import refusal
-
-        op = node.nodes()[-1]["op"]
-        if op in measuring.CHECKS:
-            return [Reason("checks", op, "an operator that gives values", "a file of ONNX leaves checks out")]
-        why = refusal(node)
-        if why is not None:
-            return [Reason("no_onnx_form", node.nodes()[-1]["op"], "an operator of ONNX", why)]
+        if missing := onnx_form.refusals(node):
+            return missing
         try:
             model = self._read(node)
             taken = self._core.query_model(model, self._device, self._config)

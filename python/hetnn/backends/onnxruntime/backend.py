@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hetnn.backends import measuring
+from hetnn.backends import measuring, onnx_form
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.backends.onnxruntime import profile, values
 from hetnn.backends.onnxruntime.recorded import RECORDS, Recorded, can_record
@@ -106,15 +106,11 @@ class OnnxRuntime(Backend):
         return {name: part * work_us for name, part in parts.items()}
 
     def _refusals(self, node: _core.Graph) -> list[Reason]:
-        from hetnn.exporters.onnx import export, refusal
+        from hetnn.exporters.onnx import export
 
+        if missing := onnx_form.refusals(node):
+            return missing
         op = node.nodes()[-1]["op"]
-        op = node.nodes()[-1]["op"]
-        if op in measuring.CHECKS:
-            return [Reason("checks", op, "an operator that gives values", "a file of ONNX leaves checks out")]
-        why = refusal(node)
-        if why is not None:
-            return [Reason("no_onnx_form", op, "an operator of ONNX", why)]
         wanted = f"what {self._provider} takes"
         try:
             session = self._session(export(node).SerializeToString(), alone=True)

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 MOST_WEIGHTS = 1600
 _MOST_ROWS = 2000
 _DAMPING = 0.01
-_TOGETHER = 8  # places of a sample, which go together, say as much as one of another
+_TOGETHER = 16  # places of a sample, which go together, say as much as one of another
 _BLOCK = 64  # weights of a block are told of the errors before it at once
 _AT_ONCE = 1000  # so many rows are multiplied together
 

@@ -27,8 +27,10 @@ def by_channel(
     channels = x.shape[3]
     values = np.broadcast_to(weights, channels)
     alone = writer.chains or channels > _FEW_CHANNELS
-    diagonal = np.where(np.eye(channels, dtype=bool), values, zeros[1])
-    filters = values.reshape(1, 1, -1, 1) if alone else diagonal.reshape(channels, 1, 1, channels)
+    if alone:
+        filters = values.reshape(1, 1, -1, 1)
+    else:
+        filters = np.where(np.eye(channels, dtype=bool), values, zeros[1]).reshape(channels, 1, 1, channels)
     given = [
         *(x, writer.constant(filters, "i8"), writer.constant(np.broadcast_to(bias, channels), "i32")),
         *(writer.zero(zeros[0], "i8"), writer.zero(zeros[1], "i8")),

@@ -130,8 +130,9 @@ const BrainMicroTable& brain_micro_table() {
 
 bool brain_pairs_pay() {
   constexpr double kMarked = 0.75;
-  static const bool pay = multiplies_brain_pairs() && share_of_time() < kMarked;
-  return pay && multiplies_brain_pairs();
+  if (!multiplies_brain_pairs()) return false;
+  static const bool pay = share_of_time() < kMarked;
+  return pay;
 }
 
 }  // namespace hetnn::kernels

@@ -102,6 +102,20 @@ OPEN = {
         'y = GridSample<padding_mode = "border">(x, z)',
         [(2, 3, 4, 5), (2, 3, 3, 2)],
     ),
+    "DeformConv": (
+        "float[a,b,c,d] x, float[e,f,g,h] z, float[i] v, float[j,k,l,m] w",
+        "t = Constant<value = float[2,2,3,3] {"
+        + ", ".join(str(k / 10) for k in range(36))
+        + "}>() y = DeformConv<pads = [1, 0, 1, 1], strides = [2, 1]>(x, t, z, v, w)",
+        [(2, 2, 5, 4), (2, 18, 3, 3), (2,), (2, 9, 3, 3)],
+    ),
+    "QLinearMatMul": (
+        "float[a,b] x, float[c,d] z",
+        "s = Constant<value_float = 0.25>() o = Constant<value = uint8 {4}>() "
+        "p = QuantizeLinear(x, s, o) q = QuantizeLinear(z, s, o) r = QLinearMatMul(p, s, o, q, s, o, s, o) "
+        "y = DequantizeLinear(r, s, o)",
+        [(3, 4), (4, 5)],
+    ),
     "Trilu": ("float[a,b] x", "y = Trilu(x)", [(4, 6)]),
     "Trilu below": ("float[a,b,c] x", "k = Constant<value_int = -1>() y = Trilu<upper = 0>(x, k)", [(2, 5, 3)]),
     "ScatterND": (
@@ -344,3 +358,20 @@ def test_shapes_to_which_a_value_does_not_expand(size: str, less: int) -> None:
     with pytest.raises(hetnn.InvalidModel, match="the model is for sizes with"):
         exe(x, f32(4 if less else 5))
     assert exe(f32(2) if less else x, f32(2 if less else 4)).shape == (2 if less else 4,)
+
+
+@pytest.mark.parametrize("sizes", [[5, 10], [4, 1], [0, 3]])
+def test_the_middle_of_a_picture_of_any_size(sizes: list[int]) -> None:
+    """Cut where it is larger, with zeros around it where it is smaller, axis by axis."""
+    text = f"agraph (float[a,h,w] x) => (float y) <int64[2] s = {{{sizes[0]}, {sizes[1]}}}>"
+    model = model_of(f"{text} {{ y = CenterCropPad<axes = [-2, 2]>(x, s) }}", opset=18)
+    exe = agrees(model, f32(2, 6, 7))
+    assert exe.outputs[0].shape == ("a", *sizes)
+    for shape in ((1, 3, 17), (2, 4, 10), (1, 9, 2), (0, 5, 11), (1, 1, 1)):
+        same_as_reference(exe, model, f32(*shape))
+
+
+def test_the_middle_of_a_picture_as_large_as_another() -> None:
+    text = "agraph (float[a,h] x, float[b,w] z) => (float y) { s = Shape(z) y = CenterCropPad(x, s) }"
+    exe = agrees(model_of(text, opset=18), f32(4, 6), f32(3, 9))
+    same_as_reference(exe, model_of(text, opset=18), f32(1, 8), f32(4, 3))

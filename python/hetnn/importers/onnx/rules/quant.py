@@ -12,6 +12,7 @@ from hetnn.importers.lowering.quantization import demand_sound, typed_integers, 
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import convolve_node
 from hetnn.importers.onnx.rules.integers import centred, convolution_of, product_of
+from hetnn.importers.onnx.rules.product import multiply
 
 # Of integers that f32 rounds to exactly.
 _MOST_BITS = 16
@@ -177,7 +178,7 @@ def _integers(call: Call, y: Any, k: int) -> Any:
 def _quantized_matmul(call: Call) -> Any:
     reals = [_reals(call, 0), _reals(call, 3, len(call[3].shape) - 1)]
     if reals[0] is not None and reals[1] is not None:
-        typed = _integers(call, call.create("matmul", reals), 6)
+        typed = _integers(call, multiply(call, *reals), 6)
         if typed is not None:
             return typed
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = call.values()

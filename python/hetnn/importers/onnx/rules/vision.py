@@ -4,27 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from hetnn.errors import Unsupported
+from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import with_sizes
+from hetnn.importers.lowering.sizes import Size, divide, maximum
 from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.conv import kernel_of
-from hetnn.importers.onnx.rules.late import found_shape, late, length_of
+from hetnn.importers.onnx.rules.late import found_shape, is_late, late, length_of
+from hetnn.importers.onnx.rules.movement import slice_axis
 
 
 @rule("DeformConv")
 def _deform_conv(call: Call) -> Any:
     if len(call[0].shape) != 4:
         raise Unsupported(f"DeformConv over {len(call[0].shape) - 2} axes")
-    kernel_of(call, call[1])
-    return call.create(
-        "deform_conv2d",
-        [call[0], call[1], call[2], call.optional(3), call.optional(4)],
-        stride=call.attr("strides") or [1, 1],
-        padding=call.attr("pads") or [0, 0],
-        dilation=call.attr("dilations") or [1, 1],
-        groups=int(call.attr("group")),
-        offset_groups=int(call.attr("offset_group")),
-    )
+    kernel, x, weight = kernel_of(call, call[1]), call[0], call[1]
+    stride, dilation = call.attr("strides") or [1, 1], call.attr("dilations") or [1, 1]
+    pads = call.attr("pads") or [0] * 4
+    groups, offset_groups = int(call.attr("group")), int(call.attr("offset_group"))
+    filters = weight.shape[0]
+    places: list[Size | None] = [None, None]
+    if (len(pads), len(stride), len(dilation)) == (4, 2, 2) and 0 not in stride:  # else the operator refuses them
+        spans = [dilation[k] * (kernel[k] - 1) + 1 - pads[k] - pads[2 + k] for k in (0, 1)]
+        places = [divide(x.shape[2 + k] - spans[k], stride[k]) + 1 for k in (0, 1)]
+    taps = offset_groups * kernel[0] * kernel[1]
+    met = [with_sizes(call, call[2], [x.shape[0], 2 * taps, *places])]
+    for port, sizes in ((3, [filters]), (4, [x.shape[0], taps, *places])):
+        met.append(with_sizes(call, call[port], sizes) if call.given(port) else None)
+    told = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups, "offset_groups": offset_groups}
+    x = with_sizes(call, x, [None, weight.shape[1] * groups, None, None])
+    return call.create("deform_conv2d", [x, weight, *met], **told)
+
+
+@rule("CenterCropPad")
+def _center_crop_pad(call: Call) -> Any:
+    """The middle of each axis, with zeros around what is short; of an odd rest the larger part stands behind.
+
+    Raises Unsupported of sizes that are values of the model: the standard's own definition serves them.
+    """
+    x = call[0]
+    if is_late(call, 1):
+        raise Unsupported("")
+    rank, wanted = len(x.shape), call.sizes(1, "the shape")
+    axes = call.axes(None, rank) or list(range(rank))
+    if len(axes) != len(wanted):
+        raise InvalidModel(f"{len(wanted)} sizes for {len(axes)} axes; there must be one for each")
+    for axis, size in zip(axes, wanted, strict=True):
+        own = x.shape[axis]
+        first = divide(maximum(own - size, 0), 2)
+        x = slice_axis(call, x, axis, first, first + size, 1)
+        missing = maximum(size - own, 0)
+        before = divide(missing, 2)
+        padding: list[Size] = [0 for _ in range(2 * rank)]
+        padding[axis], padding[rank + axis] = before, missing - before
+        x = call.create("pad", [x], padding=padding, mode="constant", value=0.0) if missing != 0 else x
+        known: list[Size | None] = [size if k == axis else None for k in range(rank)]
+        x = with_sizes(call, x, known)
+    return x
 
 
 _SAMPLES = {"bilinear": "linear", "bicubic": "cubic"}

@@ -107,7 +107,7 @@ def _pairs(dtype: str) -> Iterator[Case]:
         *(([3, 2, 3, 4], [3, 2, 3, 4]), ([100000], [100000]), ([1, 1, 300, 300], [1, 1, 300, 300])),
         *(([6, 2, 3, 4], [1, 2, 3, 4]), ([2, 2, 3, 4], [2, 1, 1, 1])),
     ]
-    for op in ("add", "sub", "mul"):
+    for op in ("add", "sub", "mul", "div"):
         for a, b in shapes:
             for times in (1, 0.7):
 

@@ -153,6 +153,24 @@ def test_what_vela_takes_goes_there_whole(name: str, most: float) -> None:
         np.testing.assert_array_equal(found, exe.run(feed)[0])
 
 
+@pytest.mark.parametrize(("variant", "visits"), [("u55-256", 2), ("u85-256", 0)])
+def test_quotients_of_two_tensors_stay_on_the_accelerator(variant: str, visits: int) -> None:
+    """Where Vela leaves them to a CPU, and in a fourth of its cycles where it does not."""
+    data = between("DIV")
+    own = vela.compile_network(data, vela.Accelerator.of("vela", {"variant": variant}), tflite=True)
+    assert own.report["cpu_operators"] == visits
+    exe = hetnn.compile(data, f"cpu+ethos-{variant}", strategy="take-all")
+    assert [part["device"] for part in exe.report("dict")["subgraphs"]] == [f"ethos-{variant}"]
+    cycles = sum(each["cycles"] for each in reports(exe).values())
+    # 13 cycles for each of 65,536 quotients that a CPU does not compute.
+    assert cycles - own.report["cycles"] <= 13 * 65536 if visits else cycles <= 0.25 * own.report["cycles"]
+    feed = feed_of(exe)
+    np.testing.assert_array_equal(exe.run(feed)[0], hetnn.compile(data, "cpu").run(feed)[0])
+    (graph,) = parts(data, f"cpu+ethos-{variant}")
+    (found,) = by_reference(export(graph, variant.startswith("u85")), feed, exe.run(feed))
+    np.testing.assert_array_equal(found, exe.run(feed)[0])
+
+
 @pytest.mark.parametrize("variant", ["u55-256", "u65-256", "u85-256"])
 def test_images_that_the_cpu_computes_between_are_not_transposed(variant: str) -> None:
     """They lie channels last for both: the accelerator's parts take the cycles of Vela's own."""

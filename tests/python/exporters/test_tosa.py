@@ -126,6 +126,48 @@ def test_prelu(scale: float, shape: list[int], slopes: list[float], zero: int, r
     n.compare(n.node("prelu", [x, *given], scale, -5, q_rounding=rounding), n.node("prelu", [x, *given], scale, 90))
 
 
+def quotients(scales: tuple[float, float, float], zeros: tuple[int, int, int], rounding: str) -> _core.Graph:
+    """Of every two bytes."""
+    (a, b, c), (x, y, z) = scales, zeros
+    return _core.Graph.parse(
+        f"graph @g {{stage = imported}} (%x: i8{{{a}:{x}}}[256,1], %y: i8{{{b}:{y}}}[1,256]) -> (%z) {{\n"
+        f"  %z = div(%x, %y) {{q_scale = [{c}], q_zero = {z}, q_rounding = {rounding}}} : i8{{{c}:{z}}}[256,256]\n}}"
+    )
+
+
+@pytest.mark.parametrize("rounding", ["single", "double", "half_even_fp32"])
+@pytest.mark.parametrize("zeros", [(12, 19, 0), (-128, -128, -128), (127, 0, 5), (3, -128, 127)])
+@pytest.mark.parametrize(
+    "scales", [(1 / 128, 1 / 128, 1 / 64), (0.0437, 0.0912, 0.0713), (0.003, 0.0231, 0.0171), (0.27, 1.9, 3)]
+)
+def test_quotients(scales: tuple[float, float, float], zeros: tuple[int, int, int], rounding: str) -> None:
+    """A product with a number for each divisor, 0 among them."""
+    graph = quotients(scales, zeros, rounding)
+    if refusal(graph) and rounding == "half_even_fp32":
+        assert scales[0] == 1 / 128  # has ties in both directions beside one divisor
+        return
+    every = np.arange(-128, 128).astype(np.int8)
+    feed = [every[:, None], every[None, :]]
+    (wanted,) = _core.interpret(graph, feed)
+    for chains in (False, True):
+        (found,) = by_reference(export(graph, chains), feed, [wanted.shape], ["int8"])
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_quotients_take_as_few_tables_as_give_all_of_them() -> None:
+    steps, fine = (1 / 128, 1 / 128), (0.0437, 0.0912, 0.0713)
+    for scales, zero, tables in (((*steps, 600), 12, 2), ((*steps, 1 / 64), 12, 3), (fine, 127, 4)):
+        graph = quotients(scales, (zero, 0, 5), "double")
+        assert [op.kind for op in Export(graph).block.ops].count("TABLE") == tables
+
+
+def test_quotients_that_no_product_gives_are_refused() -> None:
+    """2.5, 7.5, ... of f32 lie on either side of their ties."""
+    told = refusal(quotients((0.02, 0.01, 0.1), (0, 0, 0), "double"))
+    assert told is not None
+    assert "no number for each divisor gives every quotient" in told
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
 def test_layers_of_both_widths(dtype: str, seed: int) -> None:

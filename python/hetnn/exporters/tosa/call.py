@@ -14,7 +14,7 @@ exports = TOSA.exports
 UNSTATED = "single"
 ROUNDED = frozenset(
     {"conv2d", "linear", "avg_pool2d", "adaptive_avg_pool2d", "max_pool2d", "quantize", "identity", "relu"}
-    | {"add", "sub", "mul", "prelu", "reshape", "permute", "pad", "slice"}
+    | {"add", "sub", "mul", "div", "prelu", "reshape", "permute", "pad", "slice"}
 )
 
 

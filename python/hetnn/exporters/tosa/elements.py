@@ -53,7 +53,7 @@ def _clamp(call: Call) -> Tensor:
     return _clamped(call, call[0], float(call.attrs["min"]), float(call.attrs["max"]))
 
 
-def _alike(call: Call) -> list[Tensor]:
+def alike(call: Call) -> list[Tensor]:
     """Both operands of one rank."""
     rank = len(call.shape)
     return [call.writer.reshape(call[k], [1] * (rank - len(call[k].shape)) + list(call[k].shape)) for k in (0, 1)]
@@ -120,7 +120,7 @@ def _sum(call: Call) -> Tensor:
         out = call.writer.add(kind, common, "i32", _broadcast(*operands))
         return call.writer.rescale(out, [leave], (0, zero), call.dtype, rounding)
 
-    return call.of_elements(write, *_alike(call))
+    return call.of_elements(write, *alike(call))
 
 
 def exact_sum(call: Call, a: tuple[Tensor, int], b: tuple[Tensor, int], zero: int) -> Tensor:
@@ -140,7 +140,7 @@ def _mul(call: Call) -> Tensor:
         out = call.writer.add("MUL", [*steps, call.writer.constant([0], "i8")], "i32", _broadcast(*operands))
         return call.writer.rescale(out, [leave], (0, zero), call.dtype, call.rounding)
 
-    return call.of_elements(write, *_alike(call))
+    return call.of_elements(write, *alike(call))
 
 
 @exports("lookup")

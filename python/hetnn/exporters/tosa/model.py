@@ -12,7 +12,7 @@ from typing import Any
 from hetnn import _core
 from hetnn.errors import Unsupported
 from hetnn.exporters.refusal import Refusal
-from hetnn.exporters.tosa import elements, prelu, shapes, softmax, windows  # noqa: F401  # the rules
+from hetnn.exporters.tosa import elements, prelu, quotient, shapes, softmax, windows  # noqa: F401  # the rules
 from hetnn.exporters.tosa.call import ROUNDED, TOSA, UNSTATED, Call
 from hetnn.exporters.tosa.file import Block, Op, data_of
 from hetnn.exporters.tosa.pixels import copied

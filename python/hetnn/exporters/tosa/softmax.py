@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from hetnn.exporters.tosa.call import Call, exports
+from hetnn.exporters.tosa.numbers import Numbers
 from hetnn.exporters.tosa.schema import number
 from hetnn.exporters.tosa.writer import ONE, Tensor, Writer, refuse
 
@@ -67,29 +68,6 @@ def exponentials(scale: float) -> list[int]:
     ]
 
 
-class _Numbers:
-    """Operators on numbers of 32 bits."""
-
-    def __init__(self, writer: Writer) -> None:
-        self.writer = writer
-
-    def constant(self, value: int, like: Tensor) -> Tensor:
-        return self.writer.constant(np.full([1] * len(like.shape), value), "i32")
-
-    def both(self, kind: str, a: Tensor, b: Tensor | int, **attrs: object) -> Tensor:
-        other = self.constant(b, a) if isinstance(b, int) else b
-        shape = np.broadcast_shapes(a.shape, other.shape)
-        return self.writer.add(kind, [a, other], "i32", list(shape), **attrs)
-
-    def product(self, a: Tensor, b: Tensor | int, shift: int) -> Tensor:
-        other = self.constant(b, a) if isinstance(b, int) else b
-        shape = np.broadcast_shapes(a.shape, other.shape)
-        return self.writer.add("MUL", [a, other, self.writer.constant([shift], "i8")], "i32", list(shape))
-
-    def reversed_difference(self, a: int, b: Tensor) -> Tensor:
-        return self.writer.add("SUB", [self.constant(a, b), b], "i32", b.shape)
-
-
 @exports("softmax")
 def _softmax(call: Call) -> Tensor:
     axis, rank = int(call.attrs["axis"]) % len(call.shape), len(call.shape)
@@ -98,11 +76,11 @@ def _softmax(call: Call) -> Tensor:
     if call.ends != (1 / 256, -128):
         refuse("to another scale than 1/256 from -128 on")
     writer, n, rows = call.writer, call.shape[-1], int(np.prod(call.shape[:-1]))
-    numbers = _Numbers(writer)
+    numbers = Numbers(writer)
     x = writer.reshape(call[0], [rows, n])
     most = _largest(writer, x, rows, n)
     steps = [writer.rescale(part, [ONE], (call.zero(), 0), "i32", "single") for part in (x, most)]
-    exps = _from_tables(writer, numbers, steps, exponentials(call.scale()))
+    exps = _of_differences(numbers, steps, exponentials(call.scale()))
     parts = numbers.both("ARITHMETIC_RIGHT_SHIFT", exps, _SUM_BITS, Round=True)
     total = writer.add("REDUCE_SUM", [parts], "i32", [rows, 1], Axis=1)
     zeros = writer.add("CLZ", [total], "i32", [rows, 1])
@@ -125,18 +103,13 @@ def _largest(writer: Writer, x: Tensor, rows: int, n: int) -> Tensor:
     return writer.reshape(writer.add("MAX_POOL2D", [image], x.dtype, [1, rows, 1, 1], **told), [rows, 1])
 
 
-def _from_tables(writer: Writer, numbers: _Numbers, steps: list[Tensor], exps: list[int]) -> Tensor:
-    """Numbers of 31 bits at 0, -1 .. -255, the differences of two operands: byte by byte from tables of bytes.
+def _of_differences(numbers: Numbers, steps: list[Tensor], exps: list[int]) -> Tensor:
+    """Numbers of 31 bits at 0, -1 .. -255, the differences of two operands.
 
-    Each table has a difference of its own, since compilers join a table with what is read by it alone. A byte that may
-    have its last bit is 128 less in its table; what they lack together is added in the end.
+    Each table has a difference of its own, since compilers join a table with what is read by it alone.
     """
-    values = np.array(exps[::-1], np.int64)
-    total: Tensor | None = None
-    for bits in (24, 16, 8, 0):
-        place = writer.rescale(numbers.both("SUB", *steps), [ONE], (0, 127), "i8", "single")
-        table = writer.constant((values >> bits & 255) - (0 if bits == 24 else 128), "i8")
-        part = writer.add("CAST", [writer.add("TABLE", [place, table], "i8", place.shape)], "i32", place.shape)
-        total = part if total is None else numbers.both("ADD", numbers.product(total, 256, 0), part)
-    assert total is not None
-    return numbers.both("ADD", total, 0x808080)
+
+    def place() -> Tensor:
+        return numbers.writer.rescale(numbers.both("SUB", *steps), [ONE], (0, 127), "i8", "single")
+
+    return numbers.from_tables(place, np.array(exps[::-1], np.int64))

@@ -122,7 +122,7 @@ _COMPARISONS = ("EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "NOT_
 def _have_sums_of_integers(call: Call) -> bool:
     if call.name in _COMPARISONS:
         return all(is_typed(call.tensor(k)) for k in (0, 1))
-    if call.name == "DIV" and call.tensor(0).dtype != "u8":
+    if call.name == "DIV" and call.tensor(0).dtype not in ("i8", "u8"):
         return is_by_a_number(call)
     return call.name in ("ADD", "DIV", "SUB", "MUL", *_OF_PLAIN_INTEGERS) and are_typed(0, 1)(call)
 
@@ -151,7 +151,7 @@ def _binary(call: Call) -> Any:
         rounded = [_scaled(call, x, k, 8, float(call.held_quant(k)["q_scale"][0])) for k, x in enumerate(operands)]
         return call.placed(call.create(_BINARY[call.name], rounded), first)
     q = call.q()
-    if q and call.name == "DIV":
+    if q and call.name == "DIV" and call.tensor(0).dtype == "u8":
         return call.placed(call.activated(_quotient_of_bytes(call, operands, q)), first)
     if q and call.name == "MUL" and call.tensor(0).dtype == "i16":
         return call.placed(call.activated(_wide_product(call, operands, q)), first)

@@ -272,6 +272,34 @@ def test_bounds_of_halves_are_in_their_producers_launch_on_any_machine(tmp_path:
         assert torch.allclose(other.nan_to_num(7.0), want.float().nan_to_num(7.0), rtol=2e-2, atol=2e-2)
 
 
+class Residual(nn.Module):
+    """Two convolutions and a sum with what they read, or with a third one's result."""
+
+    def __init__(self, channels: int, out: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(channels, 24, 3, padding=1), nn.Conv2d(24, out, 3, padding=1)
+        self.beside = nn.Conv2d(channels, out, 1) if channels != out else None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.second(torch.relu(self.first(x))) + (self.beside(x) if self.beside else x))
+
+
+def test_sums_of_halves_are_in_their_producers_launch() -> None:
+    torch.manual_seed(7)
+    module = nn.Sequential(nn.Conv2d(3, 16, 7, stride=2), Residual(16, 16), Residual(16, 40)).to(torch.bfloat16)
+    x = torch.randn(2, 3, 29, 31, dtype=torch.bfloat16)
+    x[0, 1, 4, 4], x[1, 0, 20, 20] = float("nan"), float("inf")
+    program = export(module, (x,))
+    fused = hetnn.compile(program, "cpu")
+    assert not {"unary", "nary", ""} & {row["kernel"] for row in fused.profile(x)}
+    single = hetnn.compile(program, "cpu", fusion="off")
+    assert torch.equal(fused(x).nan_to_num(7.0), single(x).nan_to_num(7.0))
+    with torch.no_grad():
+        want = module(x)
+    assert torch.equal(fused(x).isnan(), want.isnan())
+    assert torch.allclose(fused(x).nan_to_num(7.0), want.nan_to_num(7.0), rtol=4e-2, atol=4e-2)
+
+
 def test_what_is_multiplied_by_zero_is_read_unless_it_is_finite() -> None:
     conv = nn.Conv2d(CHANNELS, CHANNELS, 1)
     x, b = torch.randn(IMAGE), torch.full(IMAGE, float("inf"))

@@ -132,6 +132,12 @@ Launch alone_of(const ir::Node& node) {
           .outputs = {node.outputs().begin(), node.outputs().end()}};
 }
 
+// A sum with one other value of the type of the launch, which lies as its result does.
+bool is_narrow_sum(const kernels::Step& step) {
+  return step.function == kernels::kSumOfI8 ||
+         (kernels::is_sum(step) && is_narrow_float(kernels::operand_type(step)) && step.values.size() == 2);
+}
+
 bool has_rank_of_kernels(const ir::Value* value) {
   return !value || value->shape().size() <= kernels::TensorView().dims.size();
 }
@@ -152,7 +158,7 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
   }
   concrete->steps = std::move(steps);
   for (kernels::Step& step : concrete->steps) {
-    if (step.function != kernels::kSumOfI8) continue;
+    if (!is_narrow_sum(step)) continue;
     step.input = static_cast<int>(concrete->inputs.size());
     concrete->inputs.push_back(concrete->outputs[0]);
   }
@@ -169,22 +175,28 @@ bool computes_halves(const ir::Node& node, const Bindings& bindings) {
 }
 
 bool bounds_halves(const ir::Node& node, const Bindings& bindings) {
-  const ir::Value* x = node.input(0);
-  const ir::Node* producer = x && is_narrow_float(x->dtype()) ? x->producer() : nullptr;
-  return producer && x->uses().size() == 1 && computes_halves(*producer, bindings) &&
-         can_follow(std::span(&producer, 1), node, bindings);
+  const auto producer_of = [](const ir::Value* x) {
+    return x && is_narrow_float(x->dtype()) && x->uses().size() == 1 ? x->producer() : nullptr;
+  };
+  const ir::Node* last = producer_of(node.input(0));
+  if (!last) return false;
+  if (computes_halves(*last, bindings)) return can_follow(std::span(&last, 1), node, bindings);
+  return std::ranges::any_of(last->inputs(), [&](const ir::Value* term) {
+    const ir::Node* const launch[] = {producer_of(term), last};
+    return launch[0] && computes_halves(*launch[0], bindings) && can_follow(std::span(launch, 1), *last, bindings) &&
+           can_follow(launch, node, bindings);
+  });
 }
 
 namespace {
 
-// Whether the kernel of a launch of integers or halves takes one step more: bounds, or of integers a sum with a value
-// of the same shape.
+// Whether the kernel of a launch of integers or halves takes one step more: bounds, or a sum with a value of the same
+// shape.
 bool follows_narrow(std::span<const ir::Node* const> launch, const ir::Node& follower, const kernels::Step& step,
                     const Bindings& bindings) {
   const ir::Value& value = *launch.back()->output();
-  const bool is_sum = step.function == kernels::kSumOfI8;
-  if (is_sum ? follower.input(0)->shape() != follower.input(1)->shape()
-             : follower.inputs().size() != 1 || follower.output()->type() != value.type())
+  if (is_narrow_sum(step) ? follower.input(0)->shape() != follower.input(1)->shape()
+                          : follower.inputs().size() != 1 || follower.output()->type() != value.type())
     return false;
   std::vector<kernels::Step> steps;
   const ir::Value* main = launch.front()->output();

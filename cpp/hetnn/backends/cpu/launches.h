@@ -70,7 +70,7 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
 /// Whether the node's variant computes with its values of f16 or bf16 in less time than f32 takes.
 bool computes_halves(const ir::Node& node, const Bindings& bindings);
 
-/// Whether a node is a step of such a one.
+/// Whether a node is a step behind such a one, or behind a sum that is.
 bool bounds_halves(const ir::Node& node, const Bindings& bindings);
 
 /// Whether `follower`, which reads the result of the chain `launch`, can be a step of the kernel of its first node.

@@ -13,7 +13,7 @@
 //                   bias when param bias = 1, operands of the steps.
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
-// conv2d_bf16       conv2d of bf16, weight and bias packed; steps relu, clamp.
+// conv2d_bf16       conv2d of bf16, weight and bias packed; steps one sum of two, then relu, clamp.
 // f32 else. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
 

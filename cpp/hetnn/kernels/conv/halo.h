@@ -130,7 +130,7 @@ class Halo {
 
   // Those of some planes.
   void fill_pixels(const Element* from, int64_t plane, int64_t count, Element* to) const {
-    constexpr bool kInterleaves = kElem == 4 || (kElem == 1 && std::endian::native == std::endian::little);
+    constexpr bool kInterleaves = kElem >= 2 || (kElem == 1 && std::endian::native == std::endian::little);
     if constexpr (kInterleaves) {
       if (g_.channels == 3) return interleave_three(from, plane, count, to);
     }
@@ -138,7 +138,8 @@ class Halo {
       for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[c * plane + i];
   }
 
-  static void interleave_three(const float* from, int64_t plane, int64_t count, float* to) {
+  template <typename T>
+  static void interleave_three(const T* from, int64_t plane, int64_t count, T* to) {
     kernels::interleave_three(from, plane, count, to);
   }
   // Three bytes at once, and one more that the next pixel overwrites.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hetnn/base/aligned_buffer.h"
+#include "hetnn/base/error.h"
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/conv/halo.h"
 #include "hetnn/kernels/gemm/split.h"
@@ -195,6 +196,20 @@ class DirectConv final : public Kernel {
 inline bool has_few_channels(const WindowGeometry& g) {
   constexpr int64_t kFewChannels = 8;
   return g.groups == 1 && g.channels <= kFewChannels && g.taps() > 1 && g.columns.dilation == 1;
+}
+
+/// Filters as [O][taps][C / groups], so that channels lie side by side as in a row.
+template <typename Element>
+std::vector<std::byte> turned_filters(const WindowGeometry& g, std::span<const std::byte> weight) {
+  const int64_t taps = g.taps(), channels = g.channels / g.groups;
+  HETNN_ASSERT(weight.size() == static_cast<size_t>(g.out_channels * taps * channels) * sizeof(Element));
+  std::vector<std::byte> turned(weight.size());
+  const auto* from = reinterpret_cast<const Element*>(weight.data());
+  auto* to = reinterpret_cast<Element*>(turned.data());
+  for (int64_t filter = 0; filter < g.out_channels; ++filter, from += taps * channels)
+    for (int64_t tap = 0; tap < taps; ++tap)
+      for (int64_t c = 0; c < channels; ++c) *to++ = from[c * taps + tap];
+  return turned;
 }
 
 /// The shape of that product: kernel rows are the taps.

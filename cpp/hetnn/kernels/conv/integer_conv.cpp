@@ -221,17 +221,9 @@ std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, st
   if (is_depthwise(call, g)) return IntegerDepthwiseConv::pack(g, call, input, weight);
   const PanelShape shape = shape_of(g);
   if (input == 2) return IntegerProduct::pack(shape, call, input, weight, {});
-  HETNN_ASSERT(static_cast<int64_t>(weight.size()) == call.inputs[1].elems());
-  // [O][taps][C / groups], so that channels lie side by side as in a row.
-  const int64_t taps = g.taps(), channels = g.channels / g.groups;
-  std::vector<std::byte> turned(weight.size());
-  for (int64_t filter = 0; filter < g.out_channels; ++filter)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t tap = 0; tap < taps; ++tap)
-        turned[static_cast<size_t>((filter * taps + tap) * channels + c)] =
-            weight[static_cast<size_t>((filter * channels + c) * taps + tap)];
-  const int64_t filter_elems = taps * channels;
-  return IntegerProduct::pack(shape, call, input, turned, {shape.cols * filter_elems, filter_elems, shape.k, 1});
+  const int64_t filter_elems = shape.taps * shape.k;
+  return IntegerProduct::pack(shape, call, input, turned_filters<int8_t>(g, weight),
+                              {shape.cols * filter_elems, filter_elems, shape.k, 1});
 }
 
 }  // namespace hetnn::kernels

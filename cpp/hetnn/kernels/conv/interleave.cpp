@@ -15,10 +15,12 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-void InterleaveThree(const float* from, int64_t plane, int64_t count, float* to) {
-  const DF d;
+template <typename T>
+void InterleaveThree(const T* from, int64_t plane, int64_t count, T* to) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + lanes <= count; i += lanes) {
     hn::StoreInterleaved3(hn::LoadU(d, from + i), hn::LoadU(d, from + plane + i), hn::LoadU(d, from + 2 * plane + i), d,
                           to + 3 * i);
   }
@@ -34,7 +36,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hetnn::kernels {
 void interleave_three(const float* from, int64_t plane, int64_t count, float* to) {
-  HETNN_CHOSEN(InterleaveThree)(from, plane, count, to);
+  HETNN_CHOSEN(InterleaveThree<float>)(from, plane, count, to);
+}
+void interleave_three(const uint16_t* from, int64_t plane, int64_t count, uint16_t* to) {
+  HETNN_CHOSEN(InterleaveThree<uint16_t>)(from, plane, count, to);
 }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

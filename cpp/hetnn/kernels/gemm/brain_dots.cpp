@@ -24,6 +24,8 @@ struct Dots {
   static constexpr int kLanes = 16;
   using Sums = __m512;
   using Words = __m512i;
+  // GCC 12 takes what instructions without a mask begin with for uninitialized.
+  static constexpr __mmask16 kAll = 0xFFFF;
   HETNN_UNIT __m512 Zero() { return _mm512_setzero_ps(); }
   HETNN_UNIT __m512i Line(const std::byte* at) { return _mm512_loadu_si512(at); }
   HETNN_UNIT __m512i Spread(uint32_t word) { return _mm512_set1_epi32(static_cast<int>(word)); }
@@ -31,12 +33,16 @@ struct Dots {
     return _mm512_dpbf16_ps(sums, reinterpret_cast<__m512bh>(line), reinterpret_cast<__m512bh>(pair));
   }
   HETNN_UNIT __m512 Biased(__m512 sums, const float* bias) { return _mm512_add_ps(sums, _mm512_loadu_ps(bias)); }
-  // Of a NaN the instructions give the second operand. With a mask, since GCC 12 takes what those without begin with
-  // for uninitialized.
+  // Of a NaN the instructions give the second operand.
   HETNN_UNIT __m512 Bounded(__m512 sums, float low, float high) {
-    constexpr __mmask16 kAll = 0xFFFF;
     const __m512 y = _mm512_maskz_max_ps(kAll, _mm512_set1_ps(low), sums);
     return _mm512_maskz_min_ps(kAll, _mm512_set1_ps(high), y);
+  }
+  HETNN_UNIT __m512 Add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
+  HETNN_UNIT __m512 Load(const uint16_t* from, int64_t count) {
+    const __m256i halves = count >= kLanes ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))
+                                           : _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1U << count) - 1), from);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, halves), 16));
   }
   HETNN_UNIT void Store(__m512 sums, uint16_t* out, int64_t count) {
     const auto rounded = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums));

@@ -3,7 +3,8 @@
 //   kLanes, Sums, Words    lanes of a vector of sums, and one of pairs, a word of 32 bits each
 //   Line(at)               pairs of columns as they are packed
 //   Spread(word)           one pair for all columns
-//   Multiply(sums, line, spread), Biased(sums, bias), Bounded(sums, low, high), Store(sums, out, count)
+//   Multiply(sums, line, spread), Biased(sums, bias), Bounded(sums, low, high)
+//   Load(from, count), Add(sums, sums), Store(sums, out, count)    of values of bf16
 //
 // No guard: its functions are of whoever includes it.
 
@@ -56,8 +57,22 @@ HETNN_UNIT_ATTR void MultiplyBrains(const BrainTile& t) {
   }
 }
 
+template <typename Unit>
+HETNN_UNIT_ATTR void AddBrains(const BrainSum& s) {
+  for (int64_t r = 0; r < s.rows; ++r) {
+    uint16_t* const out = s.out + r * s.ld_out;
+    const uint16_t* const addend = s.addend + r * s.ld_addend;
+    for (int64_t c = 0; c < s.cols; c += Unit::kLanes) {
+      const int64_t count = s.cols - c;
+      const auto sum = Unit::Add(Unit::Load(out + c, count), Unit::Load(addend + c, count));
+      Unit::Store(Unit::Bounded(sum, s.low, s.high), out + c, count);
+    }
+  }
+}
+
 template <typename Unit, int kPanels, int... kRow>
 constexpr void FillBrains(BrainMicroTable& table, std::integer_sequence<int, kRow...>) {
+  table.add = &AddBrains<Unit>;
   table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
   ((table.run[kPanels][kRow + 1] = &MultiplyBrains<Unit, kRow + 1, kPanels>), ...);
 }

@@ -49,6 +49,13 @@ struct Widened {
   static HWY_INLINE VF Bounded(VF sums, float low, float high) {
     return AtMost(hn::Set(DF(), high), AtLeast(hn::Set(DF(), low), sums));
   }
+  static HWY_INLINE VF Add(VF a, VF b) { return hn::Add(a, b); }
+  static HWY_NOINLINE VF Load(const uint16_t* from, int64_t count) {
+    HWY_ALIGN float lanes[kLanes] = {};
+    static const HalvesConversion convert = halves_conversion(DType::bf16);
+    convert.widen(from, lanes, HWY_MIN(count, int64_t{kLanes}));
+    return hn::Load(DF(), lanes);
+  }
   static HWY_NOINLINE void Store(VF sums, uint16_t* out, int64_t count) {
     HWY_ALIGN float lanes[kLanes];
     hn::Store(sums, DF(), lanes);

@@ -28,6 +28,16 @@ struct BrainTile {
   int64_t prefetch_step_bytes = 0;
 };
 
+/// A sum behind a tile: out = bounded(out + addend), rounded.
+struct BrainSum {
+  uint16_t* out;
+  int64_t ld_out;
+  const uint16_t* addend;
+  int64_t ld_addend;
+  int64_t rows, cols;
+  float low, high;
+};
+
 using BrainFunction = void (*)(const BrainTile&);
 
 inline constexpr int kMostBrainPanels = 2;
@@ -35,6 +45,7 @@ inline constexpr int kMostBrainPanels = 2;
 struct BrainMicroTable {
   int max_rows[kMostBrainPanels + 1];                              // by panels; 0: no such tile
   BrainFunction run[kMostBrainPanels + 1][kMaxTileRows + 1] = {};  // by panels, then rows
+  void (*add)(const BrainSum&) = nullptr;
 };
 
 /// Of the instruction set in use.

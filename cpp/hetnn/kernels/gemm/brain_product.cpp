@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "hetnn/base/narrow_float.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/gemm/tile_split.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -35,6 +37,11 @@ BrainProduct::BrainProduct(const PanelShape& shape, const KernelCall& call)
       convert_(halves_conversion(DType::bf16)),
       by_tiles_(uses_amx() && shape.taps == 1 && shape.rows >= kLeastRows && shape.k % shape_.step() == 0) {
   for (const Step& step : call.steps) {
+    if (is_sum(step)) {
+      addend_input_ = step.input;
+      ld_addend_ = row_view(call.inputs[static_cast<size_t>(step.input)]).pitch;
+      continue;
+    }
     const float low = step.values.empty() ? 0 : static_cast<float>(step.values[0]);
     const float high = step.values.empty() ? high_ : static_cast<float>(step.values[1]);
     for (float* bound : {&low_, &high_}) *bound = std::min(std::max(*bound, low), high);
@@ -44,8 +51,18 @@ BrainProduct::BrainProduct(const PanelShape& shape, const KernelCall& call)
 Refusal BrainProduct::refuse_steps(std::string_view kernel, const KernelCall& call) {
   Terms terms(kernel, call);
   for (const Step& step : call.steps) {
+    if (step.function == kSumOfBf16) {
+      if (!terms.hold(&step == call.steps.data(), "takes one sum, before bounds").holds_step(step)) break;
+      terms.hold(step.values == std::vector<double>{1, 1}, "takes a sum of two values as they are");
+      if (!terms.met()) break;
+      const TensorView &other = call.inputs[static_cast<size_t>(step.input)], &y = call.outputs[0];
+      terms.hold(std::ranges::equal(other.shape(), y.shape()) && other.layout == y.layout,
+                 "takes an operand of a sum that lies as the result does; got ", view_text(other), " for ",
+                 view_text(y));
+      continue;
+    }
     const size_t bounds = step.function == "clamp" ? 2 : 0;
-    terms.hold(step.function == "relu" || bounds > 0, "takes the steps relu and clamp; got ", step.function)
+    terms.hold(step.function == "relu" || bounds > 0, "takes the steps relu, clamp and a sum; got ", step.function)
         .hold(step.values.size() == bounds, "takes ", bounds, " bounds with ", step.function);
   }
   return terms;
@@ -60,11 +77,12 @@ std::vector<std::byte> BrainProduct::pack_bias(int64_t cols, std::span<const std
   return packed;
 }
 
-BrainRun BrainProduct::run_on(const std::byte* const* /*inputs*/, const std::byte* panels, const std::byte* bias,
+BrainRun BrainProduct::run_on(const std::byte* const* inputs, const std::byte* panels, const std::byte* bias,
                               std::byte* out, int64_t ld_out) const {
   return {.source = nullptr,
           .panels = panels,
           .bias = reinterpret_cast<const float*>(bias),
+          .addend = addend_input_ < 0 ? nullptr : reinterpret_cast<const uint16_t*>(inputs[addend_input_]),
           .out = reinterpret_cast<uint16_t*>(out),
           .ld_out = ld_out};
 }
@@ -79,8 +97,10 @@ void BrainProduct::run(const BrainRun& run, int thread, int threads, std::byte* 
   tile.k = shape_.k;
   tile.panel_stride = shape_.panel_bytes();
   tile.ld_out = run.ld_out;
-  tile.low = low_;
-  tile.high = high_;
+  if (run.addend == nullptr) {
+    tile.low = low_;
+    tile.high = high_;
+  }
   split_.for_share(*run.source, thread, threads, scratch, [&](const TilePlace& place) {
     tile.rows = place.rows;
     tile.rows_stride = place.rows_stride;
@@ -91,7 +111,11 @@ void BrainProduct::run(const BrainRun& run, int thread, int threads, std::byte* 
     tile.cols = place.cols;
     tile.prefetch = run.panels + place.fetch_begin_bytes;
     tile.prefetch_step_bytes = place.fetch_step_bytes;
+    // Comes near while the tile multiplies.
+    for (int64_t r = 0; run.addend != nullptr && r < place.count; ++r)
+      __builtin_prefetch(run.addend + (place.row + r) * ld_addend_ + place.col);
     micro_->run[place.panels][place.count](tile);
+    add(run, {place.row, place.row + place.count}, place.col, place.cols);
   });
 }
 
@@ -179,12 +203,27 @@ void BrainProduct::run_tiles(const BrainRun& run, const EvenRows& rows, int thre
 }
 
 void BrainProduct::finish(const BrainRun& run, const float* sums, Share rows, int64_t col, int64_t cols) const {
+  const float low = run.addend == nullptr ? low_ : -std::numeric_limits<float>::infinity();
+  const float high = run.addend == nullptr ? high_ : std::numeric_limits<float>::infinity();
   float line[kTileCols];
   for (int64_t row = rows.begin; row < rows.end; ++row, sums += kTileCols) {
     // Neither takes the place of a NaN.
-    for (int64_t c = 0; c < kTileCols; ++c) line[c] = sums[c] < low_ ? low_ : sums[c] > high_ ? high_ : sums[c];
+    for (int64_t c = 0; c < kTileCols; ++c) line[c] = sums[c] < low ? low : sums[c] > high ? high : sums[c];
     convert_.narrow(line, run.out + row * run.ld_out + col, cols);
   }
+  add(run, rows, col, cols);
+}
+
+void BrainProduct::add(const BrainRun& run, Share rows, int64_t col, int64_t cols) const {
+  if (run.addend == nullptr) return;
+  micro_->add({.out = run.out + rows.begin * run.ld_out + col,
+               .ld_out = run.ld_out,
+               .addend = run.addend + rows.begin * ld_addend_ + col,
+               .ld_addend = ld_addend_,
+               .rows = rows.end - rows.begin,
+               .cols = cols,
+               .low = low_,
+               .high = high_});
 }
 
 }  // namespace hetnn::kernels

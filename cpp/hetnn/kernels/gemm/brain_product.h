@@ -1,5 +1,5 @@
-// Products of bf16 rows with packed panels of bf16, within bounds and rounded to bf16 once: by tiles (AMX) where the
-// processor has them and rows are evenly spaced, else by the microkernel of pairs.
+// Products of bf16 rows with packed panels of bf16, rounded to bf16, plus another value, rounded again, within bounds:
+// by tiles (AMX) where the processor has them and rows are evenly spaced, else by the microkernel of pairs.
 //
 // Sums are f32. Tiles add pairs of products; they and products of pairs take denormals as 0.
 #pragma once
@@ -14,7 +14,8 @@ namespace hetnn::kernels {
 struct BrainRun {
   const RowSource* source = nullptr;
   const std::byte* panels = nullptr;
-  const float* bias = nullptr;  // as it is packed, or null
+  const float* bias = nullptr;       // as it is packed, or null
+  const uint16_t* addend = nullptr;  // or null
   uint16_t* out = nullptr;
   int64_t ld_out = 0;
 };
@@ -38,7 +39,8 @@ class BrainProduct {
   /// This thread's share. `scratch` is this thread's own.
   void run(const BrainRun& run, int thread, int threads, std::byte* scratch) const;
 
-  /// Why it does not take the steps of a call: it takes bounds, which rounding does not move.
+  /// Why it does not take the steps of a call: it takes one sum with a value that lies as the result does, then bounds,
+  /// which rounding does not move.
   static Refusal refuse_steps(std::string_view kernel, const KernelCall& call);
   /// Whether pairs of them are multiplied in markedly less time here than f32, and often enough for each result: of
   /// fewer, reading and writing take the time.
@@ -58,11 +60,16 @@ class BrainProduct {
   // Of a tile's sums, lines of 32.
   void finish(const BrainRun& run, const float* sums, Share rows, int64_t col, int64_t cols) const;
 
+  // Of the results that are there.
+  void add(const BrainRun& run, Share rows, int64_t col, int64_t cols) const;
+
   PanelShape shape_;
   const BrainMicroTable* micro_;
   PanelSplit split_;
   HalvesConversion convert_;
   float low_ = -std::numeric_limits<float>::infinity(), high_ = std::numeric_limits<float>::infinity();
+  int addend_input_ = -1;  // -1: none
+  int64_t ld_addend_ = 0;
   bool by_tiles_;
 };
 

@@ -33,6 +33,8 @@ class Terms {
   Terms& steps_on_rows() { return steps_on_rows(call_.outputs[0]); }
   /// The same for those that apply them to tiles of a nest (elementwise/steps.h).
   Terms& steps_on_tiles();
+  /// Whether a step is an elementwise function, a sum or a conversion, whose operands are there.
+  bool holds_step(const Step& step);
   /// A term of the kernel's own, and what it says where it does not hold: "takes ...; got ...".
   template <typename... Parts>
   Terms& hold(bool met, const Parts&... parts) {
@@ -57,9 +59,6 @@ class Terms {
 
  private:
   void refuse(const std::string& why) { refusal_ = text(kernel_, " ", why, "."); }
-  // Whether a step is one, with the operands that it needs.
-  bool holds_step(const Step& step);
-
   std::string_view kernel_;
   const KernelCall& call_;
   Refusal refusal_;

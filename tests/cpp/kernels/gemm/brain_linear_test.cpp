@@ -1,6 +1,7 @@
 // Products of rows and weights of bf16, by tiles (AMX) and without.
 #include <algorithm>
 
+#include "../brain_sums.h"
 #include "../kernel_runner.h"
 #include "hetnn/kernels/isa.h"
 
@@ -38,6 +39,17 @@ TEST(BrainLinear, LongRowsAndManyOfThem) {
   for (const auto& [rows, k, cols] :
        {std::tuple<int64_t, int64_t, int64_t>{1200, 36, 70}, {50, 2112, 130}, {700, 300, 600}, {49, 30, 2049}})
     check_layer(rows, k, cols, true);
+}
+
+TEST(BrainLinear, AddsAValueAndBoundsTheSum) {
+  for (const auto& [rows, k, cols] :
+       {std::tuple<int64_t, int64_t, int64_t>{1, 7, 15}, {17, 64, 40}, {50, 101, 130}, {300, 32, 64}}) {
+    const std::vector<Tensor> inputs = {plain({rows, k}, short_values(rows * k, 1), DType::bf16),
+                                        plain({cols, k}, short_values(cols * k, 2), DType::bf16)};
+    const TensorView y = TensorView::plain(DType::bf16, std::vector<int64_t>{rows, cols});
+    check_brain_sums("linear_bf16", inputs, y, y, {});
+    if (HasFatalFailure()) return;
+  }
 }
 
 }  // namespace

@@ -266,7 +266,7 @@ Behind stands_behind(const ir::Graph& graph, const ir::Node& layer, const FuseOp
   Behind found = Behind::none;
   for (const ir::Value* operand : layer.inputs()) {
     const ir::Node* producer = operand ? operand->producer() : nullptr;
-    if (!producer || producer->is_constant() || graph.is_output(operand) || !is_only_result(graph, *operand)) continue;
+    if (!producer || producer->is_constant() || graph.is_output(operand) || operand != producer->output(0)) continue;
     const ir::Node* reader = nullptr;
     bool shared = false;
     for (const ir::Use& use : operand->uses()) {

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "hetnn/base/error.h"
 #include "hetnn/passes/combine.h"
@@ -19,14 +21,14 @@ bool read_by_one_node(const ir::Graph& graph, const ir::Value& value) {
   return std::all_of(value.uses().begin(), value.uses().end(), [&](const ir::Use& use) { return use.node == reader; });
 }
 
-}  // namespace
-
-bool is_only_result(const ir::Graph& graph, const ir::Value& value) {
-  const ir::Node* producer = value.producer();
-  return producer && std::ranges::all_of(producer->outputs(), [&](const ir::Value* output) {
-           return output == &value ? output == producer->output(0) : output->uses().empty() && !graph.is_output(output);
-         });
+// Whether outputs behind the first are read, which a launch writes as its first node makes them.
+bool has_more_results(const ir::Graph& graph, const ir::Node& node) {
+  return std::ranges::any_of(node.outputs() | std::views::drop(1), [&](const ir::Value* output) {
+    return !output->uses().empty() || graph.is_output(output);
+  });
 }
+
+}  // namespace
 
 double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints) {
   const std::set<const ir::Node*> inside(nodes.begin(), nodes.end());
@@ -38,8 +40,11 @@ double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints
         sum += static_cast<double>(target::value_bytes(*input, hints));
     }
   }
-  for (const ir::Value* output : nodes.back()->outputs())
+  const auto written = [&](const ir::Value* output) {
     sum += static_cast<double>(target::value_bytes(*output, hints));
+  };
+  std::ranges::for_each(nodes.back()->outputs(), written);
+  if (nodes.size() > 1) std::ranges::for_each(nodes.front()->outputs() | std::views::drop(1), written);
   return sum;
 }
 
@@ -68,7 +73,10 @@ std::vector<std::vector<const ir::Node*>> chains_of(const ir::Graph& graph) {
   out.reserve(open.size());
   for (const ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
-    if (auto& nodes = open[node->launch]; nodes.back() == node) out.push_back(std::move(nodes));
+    auto& nodes = open[node->launch];
+    if (nodes.empty()) continue;
+    const ir::Node* ready = has_more_results(graph, *nodes.front()) ? nodes.front() : nodes.back();
+    if (ready == node) out.push_back(std::exchange(nodes, {}));
   }
   return out;
 }
@@ -84,17 +92,26 @@ std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options
   // Greater means: join rather. Deeper first, then earlier in the graph.
   std::map<const ir::Node*, std::pair<int, int>> rank;
   for (const auto& [node, level] : depths(graph)) rank[node] = {level, -static_cast<int>(rank.size())};
+  // Whether all that a node reads but `main` is written before another node.
+  const auto is_there_before = [&](const ir::Node& node, const ir::Value& main, const ir::Node& before) {
+    return std::ranges::all_of(node.inputs(), [&](const ir::Value* input) {
+      const auto producer = input && input != &main ? rank.find(input->producer()) : rank.end();
+      return producer == rank.end() || producer->second.second > rank.at(&before).second;
+    });
+  };
   for (ir::Node* node : graph.nodes()) {
     if (node->is_constant()) continue;
     const ir::Node* joined = nullptr;
     if (options.enabled) {
       for (const ir::Value* input : node->inputs()) {
         const ir::Node* producer = input ? input->producer() : nullptr;
-        if (!producer || producer->is_constant() || !is_only_result(graph, *input)) continue;
+        if (!producer || producer->is_constant() || input != producer->output(0)) continue;
         if (producer->subgraph != node->subgraph || !read_by_one_node(graph, *input)) continue;
         if (joined && rank.at(producer) <= rank.at(joined)) continue;
         // The producer is its launch's last node: whoever followed it would be a second reader of `input`.
-        if (options.can_follow(launches[static_cast<size_t>(producer->launch)], *node)) joined = producer;
+        const auto& launch = launches[static_cast<size_t>(producer->launch)];
+        if (has_more_results(graph, *launch.front()) && !is_there_before(*node, *input, *launch.front())) continue;
+        if (options.can_follow(launch, *node)) joined = producer;
       }
     }
     if (joined) {

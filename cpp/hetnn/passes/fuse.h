@@ -28,21 +28,19 @@ struct FuseOptions {
 /// Gives every node but constants a launch. A node joins, among the producers of its inputs that it can follow, the one
 /// with the greatest depth (the last to be ready: the other operands exist by then; ties: the one earlier in the
 /// graph). A value that anyone else reads, or that the graph returns, must be written, so its producer is not joined;
-/// nor is a producer of several outputs, unless this one is the first and nobody reads the others. Launches are
-/// numbered in the order of their first nodes, a launch's nodes form a chain, and no launch waits for another that
-/// waits for it. The stage becomes fused. Returns a row for each launch and each n-ary layer of more than one node:
-/// `into` is its first node. Depth: 0 for a node without inputs that vary, else 1 + the greatest among its producers.
+/// of a producer of several outputs only the first is followed, and where others are read too (statistics of a norm)
+/// only by what else reads values from before the launch. Launches are numbered in the order of their first nodes, a
+/// launch's nodes form a chain, and no launch waits for another that waits for it. The stage becomes fused. Returns a
+/// row for each launch and each n-ary layer of more than one node: `into` is its first node. Depth: 0 for a node
+/// without inputs that vary, else 1 + the greatest among its producers.
 std::vector<report::FusionRow> fuse(ir::Graph& graph, const FuseOptions& options);
 
-/// Whether the value is the first output of a node whose other outputs nobody reads.
-bool is_only_result(const ir::Graph& graph, const ir::Value& value);
-
-/// The nodes of each launch of a fused graph, launches in the order of their last nodes: only then are all operands of
-/// their steps written.
+/// The nodes of each launch of a fused graph, launches in the order of their last nodes, when all operands of their
+/// steps are written; one whose first node has several outputs that are read in the order of that node.
 std::vector<std::vector<const ir::Node*>> chains_of(const ir::Graph& graph);
 
-/// Bytes of the distinct inputs of a chain of nodes that are not made inside it, constants included, and of the last
-/// node's outputs.
+/// Bytes of the distinct inputs of a chain of nodes that are not made inside it, constants included, and of the outputs
+/// that are left of it: the last node's, and all but the first of the first node's.
 double bytes_of(const std::vector<const ir::Node*>& nodes, const Bindings& hints);
 
 /// The depth of every node, by that definition; constants are left out.

@@ -117,6 +117,44 @@ TEST_F(Fuse, TheBackendDecidesWhatCanFollow) {
   EXPECT_THAT(fusions[0].nodes, ElementsAre("c", "r"));
 }
 
+constexpr const char* kNorm = R"(graph @g {stage = imported} (%x: f32[4,2]) -> (%moved, %last) {
+  %early = neg(%x) : f32[4,2]
+  %y, %mean, %variance = batch_norm_training(%x) : f32[4,2], f32[2], f32[2]
+  %moved = mul(%mean, %variance) : f32[2]
+  %sum = add(%early, %y) : f32[4,2]
+  %last = OPERATOR : f32[4,2]
+})";
+
+std::string with_last(const std::string& last) {
+  std::string out = kNorm;
+  return out.replace(out.find("OPERATOR"), 8, last);
+}
+
+FuseOptions behind_norms() {
+  FuseOptions options = kEager;
+  options.can_follow = [](std::span<const ir::Node* const> launch, const ir::Node& follower) {
+    return kEager.can_follow(launch, follower) && launch.front()->op().name == "batch_norm_training";
+  };
+  return options;
+}
+
+TEST_F(Fuse, WhatNormsTellBesideIsWrittenWithWhatFollowsThem) {
+  ir::Graph graph = placed(with_last("relu(%sum)").c_str());
+  fuse(graph, behind_norms());
+  ir::verify(graph);
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 2, 1, 1));
+  // The statistics' reader stands between the norm and what follows it.
+  std::vector<std::string> order;
+  for (const auto& chain : chains_of(graph)) order.push_back(chain.front()->name());
+  EXPECT_THAT(order, ElementsAre("early", "y", "moved"));
+}
+
+TEST_F(Fuse, WhatWaitsForStatisticsDoesNotFollowTheirNorm) {
+  ir::Graph graph = placed(with_last("mul(%sum, %moved)").c_str());
+  fuse(graph, behind_norms());
+  EXPECT_THAT(groups_of(graph), ElementsAre(0, 1, 2, 1, 3));
+}
+
 TEST_F(Fuse, StaysWithinASubgraph) {
   ir::Graph graph = placed(R"(graph @g {stage = imported} (%x: f32[4]) -> (%b) {
   %a = relu(%x) : f32[4]

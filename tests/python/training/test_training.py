@@ -119,6 +119,30 @@ def test_norms_and_pools_of_a_step_are_one_operator_each() -> None:
     assert "max_pool_indices" not in kernels
 
 
+def test_what_follows_a_norm_is_computed_in_its_launch() -> None:
+    torch.manual_seed(0)
+    inner = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8))
+
+    class Residual(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner, self.head = inner, nn.Linear(8, CLASSES)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(torch.relu(x + self.inner(x)).mean((2, 3)))
+
+    model = Residual()
+    x, y = torch.randn(4, 8, 6, 6), targets()
+    eager = copy.deepcopy(model)
+    step = hetnn.compile_training(model, (x, y), optimizer="momentum", lr=0.1)
+    fused = [row for row in step.executable.report("dict")["fusions"] if "relu" in " ".join(row["nodes"])]
+    assert any("batch_norm" in row["into"] for row in fused)
+    moves = torch.optim.SGD(eager.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(3):
+        assert step(x, y) == pytest.approx(eager_step(eager, moves, x, y), rel=1e-5)
+    assert_learnt(step, eager)
+
+
 def test_updates_are_written_over_states() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(384, 128), nn.GELU(), nn.Linear(128, CLASSES))

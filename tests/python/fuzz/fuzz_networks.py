@@ -22,7 +22,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 import torch  # noqa: E402
 
-from fuzz.networks.compare import CPU, OTHERS, THEIRS, Target, attempt  # noqa: E402
+from fuzz.networks.compare import CPU, INTEGERS, OTHERS, THEIRS, Target, attempt  # noqa: E402
 from fuzz.networks.families import FAMILIES, draw  # noqa: E402
 from fuzz.networks.program import Line, Machine, Program  # noqa: E402
 from fuzz.networks.quantized import attempt_quantized  # noqa: E402
@@ -112,9 +112,10 @@ def shrink(family: str, program: Program, target: Target, chance: int, tries: in
     return program
 
 
-def targets(rng: random.Random) -> list[Target]:
+def targets(family: str, rng: random.Random) -> list[Target]:
     return [
         CPU,
+        *([INTEGERS] if family == "quantized" else []),
         *rng.sample(
             [each for each in OTHERS if os.environ.get("FUZZ_ENGINES", "1") == "1" or each.may_err != THEIRS], 2
         ),
@@ -129,7 +130,7 @@ def compare(family: str, seed: int, index: int, small: bool = True) -> str:
     torch.set_num_threads(1)
     rng = random.Random(f"{family}:{seed}:{index}")
     program, chance = draw(family, rng), rng.randrange(1 << 30)
-    chosen = targets(rng)
+    chosen = targets(family, rng)
     try:
         return tried(family, program, chosen, chance)
     except Exception as error:

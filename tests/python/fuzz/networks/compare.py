@@ -45,6 +45,8 @@ OTHERS = [
     Target("cpu+openvino-cpu", {"strategy": "take-all"}, THEIRS),
     Target("cpu+onnxruntime-cpu", {"strategy": "take-all"}, THEIRS),
 ]
+# An NPU of integers, for networks that are quantized.
+INTEGERS = Target("cpu+relu-rows", {"strategy": "take-all"}, FORMS)
 REFUSALS = (hetnn.Unsupported, hetnn.DoesNotFit)
 
 

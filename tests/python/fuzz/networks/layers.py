@@ -98,7 +98,7 @@ def conv(
         return None
     x = d.value(name)
     rank, read = x.ndim - 2, x.shape[1]
-    groups = d.choice([1, 1, 1, read, *(g for g in (2, 3, 4) if read % g == 0)])
+    groups = d.choice([1, 1, 1, max(read, 1), *(g for g in (2, 3, 4) if read % g == 0)])
     many = groups * d.choice([1, 1, 2, 3]) if groups > 1 else d.choice(channels)
     size = tuple(d.choice(kernels) for _ in range(rank)) if d.coin(0.3) else (d.choice(kernels),) * rank
     draws = lambda most: tuple(d.integer(1, most) for _ in range(rank)) if d.coin(0.3) else d.choice([1, 1, most])  # noqa: E731

@@ -17,7 +17,6 @@ from fuzz.networks.program import Program
 from fuzz.workers import Found
 
 Array = np.ndarray[Any, Any]
-INTEGERS = {name: {"dtypes": ["i8"]} for name in ("conv2d", "linear", "add", "mul", "relu", "max_pool2d", "avg_pool2d")}
 # A step of a layer's integers goes through all that follow.
 STEPS = 0.08  # beside the largest value
 

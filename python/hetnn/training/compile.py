@@ -38,8 +38,9 @@ def compile_training(
     """A step of training as an executable: parameters that require gradients are states, which every run changes.
 
     model: a torch module, whose layers work in their own modes (of one in evaluation mode those are put into training
-        mode that are not frozen), or a joint graph of torch (a loss and gradients of parameters); or an ONNX model
-        (path, bytes or ModelProto), another model that hetnn reads, or IR text, which hetnn differentiates itself.
+        mode that are not frozen), an exported program, whose layers work as they were exported, or a joint graph of
+        torch (a loss and gradients of parameters); or an ONNX model (path, bytes or ModelProto), another model that
+        hetnn reads, or IR text, which hetnn differentiates itself.
     args: what a module is called with, and behind it the targets; where these are left out they are made from what
         the module returns. Other models take theirs as they declare them.
     loss: bce_with_logits, cross_entropy, l1, mse, nll, or a function of the module's result and the targets; of a model
@@ -68,7 +69,7 @@ def compile_training(
     found = trained(model, loss, train, fix)
     executable = compile(found.step(update), target, **options)
     states = {name: name for name in (*found.names, *found.running)}
-    return TrainingStep(executable, states, lambda learnt: (found.with_values(learnt), None))
+    return TrainingStep(executable, states, found.learnt)
 
 
 def _is_torch(model: Any) -> bool:

@@ -77,15 +77,10 @@ class Trained:
         if not self.names:
             raise InvalidModel("nothing in the model is trained: no parameter of f32 reaches its output.")
 
-    def with_values(self, learnt: Mapping[str, Array]) -> Imported:
-        """The model for inference with these parameters, which are constants."""
-        imported = self._evaluated()
-        builder = _core.GraphBuilder(imported.graph.name)
-        given = {name: builder.constant(value, name) for name, value in {**self.values, **learnt}.items()}
-        found = builder.include(imported.graph, given)
-        for value, name in zip(found, imported.graph.output_names, strict=False):
-            builder.output(value, name)
-        return replace(imported, graph=builder.finish())
+    @property
+    def learnt(self) -> Learnt:
+        """The model for inference, to be given parameters."""
+        return Learnt(self._evaluated, self.values)
 
     def step(self, update: Optimizer) -> Imported:
         """The graph of a step: the loss, and what its states are after it."""
@@ -127,6 +122,30 @@ class Trained:
         if value.dtype != "f32" or list(value.shape):
             raise InvalidModel(f"the loss must be one number of f32; it is {value.dtype}{list(value.shape)}.")
         return value
+
+
+class Learnt:
+    """A model for inference with parameters that are constants: those that a call gives, and as they were at first."""
+
+    def __init__(self, evaluated: Callable[[], Imported], values: Mapping[str, Array]) -> None:
+        self._evaluated, self._values = evaluated, dict(values)
+
+    def __call__(self, learnt: Mapping[str, Array]) -> tuple[Imported, None]:
+        """The model with these parameters, and no arguments that it was shown."""
+        imported = self._evaluated()
+        builder = _core.GraphBuilder(imported.graph.name)
+        given = {name: builder.constant(value, name) for name, value in {**self._values, **learnt}.items()}
+        found = builder.include(imported.graph, given)
+        for value, name in zip(found, imported.graph.output_names, strict=False):
+            builder.output(value, name)
+        return replace(imported, graph=builder.finish()), None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _read_again, (self._evaluated().graph.print(), self._values)
+
+
+def _read_again(text: str, values: Mapping[str, Array]) -> Learnt:
+    return Learnt(lambda: Imported(_core.Graph.parse(text)), values)
 
 
 def _create(builder: Any) -> Callable[..., Any]:

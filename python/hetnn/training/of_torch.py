@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,20 +35,30 @@ def torch_step(
 ) -> tuple[Imported, dict[str, str], Learnt | None]:
     """A step, the states that parameters are by the module's names for them, and the module with what was learnt."""
     if isinstance(model, ExportedProgram):
-        if not is_joint(model):
-            raise InvalidModel("the exported program has no loss and no gradients; give the module itself.")
-        return (*_imported(model, update), None)
+        if is_joint(model):
+            return (*_imported(model, update), None)
+        model = model.module()
     chosen = _loss(loss)
     args = tuple(args) if _has_targets(model, args) else (*args, _targets(model, args, loss))
     module = copy.deepcopy(model)
     imported, names = _imported(with_gradients(module, args, chosen), update)
 
-    def learnt(parameters: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
-        out = copy.deepcopy(module)
-        out.load_state_dict({name: torch.from_numpy(value) for name, value in parameters.items()}, strict=False)
-        return out.eval(), args[:-1]
+    return imported, names, _Learnt(module, args[:-1])
 
-    return imported, names, learnt
+
+@dataclass(frozen=True)
+class _Learnt:
+    """A module and what it is called with, to be given parameters and put into evaluation mode."""
+
+    module: nn.Module
+    args: Sequence[Any]
+
+    def __call__(self, parameters: Mapping[str, Any]) -> tuple[Any, Sequence[Any]]:
+        out = copy.deepcopy(self.module)
+        out.load_state_dict({name: torch.from_numpy(value) for name, value in parameters.items()}, strict=False)
+        for layer in out.modules():  # an exported one has no eval()
+            layer.training = False
+        return out, self.args
 
 
 def _imported(program: ExportedProgram, update: Optimizer) -> tuple[Imported, dict[str, str]]:

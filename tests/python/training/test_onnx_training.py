@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import subprocess
 import sys
 import warnings
@@ -305,6 +306,7 @@ def test_integers_of_what_was_learnt(tmp_path: Path) -> None:
     step(x, torch.randint(0, CLASSES, (8,)))
     real, whole = step.inference()(x), step.inference(quantize=[x])(x)
     assert np.corrcoef(np.ravel(real), np.ravel(whole))[0, 1] > 0.98
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(step)).inference()(x), real)
 
 
 @pytest.mark.parametrize(

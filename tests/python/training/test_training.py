@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor]]] 
     "normed": (Normed, lambda: torch.randn(4, 2, 7, 7)),
     "attentive": (Attentive, lambda: torch.randint(0, 11, (4, 6))),
 }
+SETTINGS: dict[str, Any] = {"lr": 0.05, "weight_decay": 0.01, "eps": EPS}
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05, weight_decay=0.01),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=0.01),
@@ -88,8 +90,7 @@ def test_a_step_is_eager_torchs(name: str, optimizer: str) -> None:
     torch.manual_seed(0)
     make, draw = NETWORKS[name]
     model = make().train()
-    settings = {"optimizer": optimizer, "lr": 0.05, "weight_decay": 0.01, "eps": EPS}
-    step = hetnn.compile_training(model, (draw(), targets()), **settings)
+    step = hetnn.compile_training(model, (draw(), targets()), optimizer=optimizer, **SETTINGS)
     moves = OPTIMIZERS[optimizer](model.parameters())
     for _ in range(4):
         x, y = draw(), targets()
@@ -162,6 +163,34 @@ def test_a_file_goes_on_where_training_stopped(tmp_path: Path) -> None:
     assert float(again(x, y)) == step(x, y)
     for name, value in step.state_dict().items():
         assert np.array_equal(value, again.state(name)), name
+
+
+def test_a_pickle_and_a_copy_go_on_where_training_stopped() -> None:
+    torch.manual_seed(0)
+    model, x, y = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, CLASSES)), torch.randn(4, 5), targets()
+    step = hetnn.compile_training(model, (x, y), optimizer="adam", lr=0.05)
+    for _ in range(3):
+        step(x, y)
+    others = [pickle.loads(pickle.dumps(step)), copy.deepcopy(step)]
+    loss, learnt = step(x, y), step.inference("cpu")(x)
+    for other in others:
+        assert other(x, y) == loss
+        assert other.steps == 4
+        np.testing.assert_array_equal(other.inference("cpu")(x), learnt)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_an_exported_program_is_trained_as_it_was_exported(training: bool) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 6), nn.BatchNorm1d(6), nn.Linear(6, CLASSES)).train(training)
+    x, y = torch.randn(4, 5), targets()
+    step = hetnn.compile_training(torch.export.export(model, (x,)), (x, y), optimizer="momentum", **SETTINGS)
+    moves = OPTIMIZERS["momentum"](model.parameters())
+    for _ in range(4):
+        assert step(x, y) == pytest.approx(eager_step(model, moves, x, y), rel=1e-5)
+    assert_learnt(step, model)
+    if not training:  # of one in training mode norms stay in it
+        np.testing.assert_allclose(step.inference("cpu")(x), model(x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_file_keeps_its_size_from_step_to_step(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._higher_order_ops import while_loop
 from torch.export.experimental import _export_forward_backward
 
 import hetnn
@@ -249,6 +250,38 @@ def test_gradients_are_clipped_together() -> None:
         nn.utils.clip_grad_norm_(model.parameters(), 0.1)
         torch.optim.SGD(model.parameters(), lr=0.5).step()
         assert step(x, y) == pytest.approx(float(loss), rel=1e-4)
+    assert_learnt(step, model)
+
+
+class Repeating(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.again = nn.Linear(5, CLASSES), nn.Linear(CLASSES, CLASSES)
+
+    def forward(self, x: torch.Tensor, rounds: torch.Tensor) -> torch.Tensor:
+        weight, bias = self.again.weight, self.again.bias
+        begin = (torch.zeros((), dtype=torch.int64), self.first(x))
+        _, out = while_loop(lambda k, h: k < rounds, lambda k, h: (k + 1, torch.tanh(h @ weight.t() + bias)), begin)
+        return out
+
+    def eager(self, x: torch.Tensor, rounds: int) -> torch.Tensor:
+        out = self.first(x)
+        for _ in range(rounds):
+            out = torch.tanh(self.again(out))
+        return out
+
+
+def test_loops_whose_rounds_a_value_says_are_trained() -> None:
+    torch.manual_seed(0)
+    model, x, y = Repeating(), torch.randn(4, 5), targets()
+    step = hetnn.compile_training(model, (x, torch.tensor(3), y), lr=0.3)
+    moves = torch.optim.SGD(model.parameters(), lr=0.3)
+    for rounds in (3, 1, 5, 2):  # of none torch's own derivative is that of one
+        loss = nn.functional.cross_entropy(model.eager(x, rounds), y)
+        moves.zero_grad()
+        loss.backward()
+        moves.step()
+        assert step(x, torch.tensor(rounds), y) == pytest.approx(float(loss.detach()), rel=1e-5)
     assert_learnt(step, model)
 
 

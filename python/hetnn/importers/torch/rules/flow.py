@@ -12,7 +12,7 @@ import torch
 from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.loop_body import DIVIDES, BodyInput, loop_node
-from hetnn.importers.lowering.sizes import MOST, Size
+from hetnn.importers.lowering.sizes import MOST, Size, maximum, minimum
 from hetnn.importers.torch.rules.call import TORCH, Call
 from hetnn.importers.torch.rules.conditions import CONDITIONS
 
@@ -180,6 +180,32 @@ def _looped(call: Call, trips: Any, going: Any, state: Sequence[Any], build: Any
 @TORCH.rule("while_loop")
 def _while(call: Call) -> list[Any]:
     """The condition of what is carried says whether there is another round."""
+    out = _repeated(call, keeps=False)
+    for k, x in enumerate(out):
+        size = call.number(k)
+        if size is not None:  # of a number that torch reads as a size
+            call.create("read_size", [x], sizes=[size])
+    return out
+
+
+@TORCH.rule("while_loop_stack_output")
+def _while_kept(call: Call) -> list[Any]:
+    """What every round carries on, stacked, which gradients read; without a round what it began with."""
+    first = [_value(call, x) for x in call.arguments[2]]
+    kept = _repeated(call, keeps=True)[len(first) :]
+    count = kept[0].shape[0]
+    rows = call.shape(0)[0]  # torch's own name for their number, the same for all
+    call.create("read_size", [call.whole(maximum(1, count))], sizes=[rows])
+    out = []
+    for x, rounds in zip(first, kept, strict=True):
+        both = call.create("concat", [call.reshape(x, [1, *x.shape]), rounds], axis=0)
+        some = call.create("slice", [both], axis=0, start=minimum(1, count), end=count + 1)
+        out.append(call.reshape(some, [rows, *x.shape]))
+    return out
+
+
+def _repeated(call: Call, keeps: bool) -> list[Any]:
+    """What a loop carries at its end, and, where it keeps them, the same of every round."""
     condition, body, carried, rest = call.arguments
     state = [_value(call, x) for x in carried]
 
@@ -190,14 +216,9 @@ def _while(call: Call) -> list[Any]:
     def build(inputs: Sequence[Any]) -> list[Any]:
         made = [_value(call, x) for x in call.body(body, [*inputs[2:], *rest])]
         made = [x if x.dtype == like.dtype else call.cast(x, like.dtype) for x, like in zip(made, state, strict=True)]
-        return [goes_on(made), *made]
+        return [goes_on(made), *made, *(made if keeps else ())]
 
-    out = _looped(call, call.constant(_ANY_NUMBER, "i64"), goes_on(state), state, build)
-    for k, x in enumerate(out):
-        size = call.number(k)
-        if size is not None:  # of a number that torch reads as a size
-            call.create("read_size", [x], sizes=[size])
-    return out
+    return _looped(call, call.constant(_ANY_NUMBER, "i64"), goes_on(state), state, build)
 
 
 @TORCH.rule("associative_scan")

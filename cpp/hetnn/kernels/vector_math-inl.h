@@ -131,7 +131,15 @@ HWY_INLINE VF ExpSaturated(VF x) {
 }
 
 // e^x for x <= 0, exactly 0 below -87.
-HWY_INLINE VF ExpNonPositive(VF x) { return hn::IfThenZeroElse(hn::Lt(x, Const(-87.0f)), ExpSaturated(x)); }
+HWY_INLINE VF ExpNonPositive(VF x) {
+#if HWY_TARGET == HWY_AVX3  // the instruction for the power zeroes lanes by itself
+  VF shifted;
+  const VF p = ReducedExp(x, shifted), n = hn::Sub(shifted, Const(12582912.0f));
+  return VF{_mm512_maskz_scalef_ps(hn::Not(hn::Lt(x, Const(-87.0f))).raw, p.raw, n.raw)};
+#else
+  return hn::IfThenZeroElse(hn::Lt(x, Const(-87.0f)), ExpSaturated(x));
+#endif
+}
 
 #if HWY_TARGET == HWY_AVX3
 // e^x / (1 + e^x) without a division, as few steps as go: e^x as ReducedExp has it, but for one constant for ln 2,

@@ -16,7 +16,7 @@ namespace hetnn::kernels {
 namespace {
 
 // Query rows whose scores are held at once.
-constexpr int64_t kQueryBlock = 28;
+constexpr int64_t kQueryBlock = kMaskedRows;
 
 int64_t aligned_elems(int64_t elems) { return (elems + 15) / 16 * 16; }
 
@@ -126,7 +126,7 @@ class Attention final : public Kernel {
     const auto* k = reinterpret_cast<const float*>(inputs[1]);
     const auto* v = reinterpret_cast<const float*>(inputs[2]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
-    // Slot: packed keys, packed values, scores, one row of mask.
+    // Slot: packed keys, packed values, scores, their mask where it is not read as it lies.
     float* keys = reinterpret_cast<float*>(context.scratch) + context.thread * slot_elems();
     float* values = keys + key_elems();
     float* scores = values + value_elems();
@@ -148,13 +148,13 @@ class Attention final : public Kernel {
       const int64_t length = g_.causal ? std::min(g_.k.length, begin + count) : g_.k.length;
       const float* q_rows = q + g_.q.offset + b * g_.q.batch + h * g_.q.head + begin * g_.q.row;
       multiply(*micro_, q_rows, g_.q.row, count, g_.dim, keys, g_.dim * kPanel, length, scores, score_pitch());
+      MaskedRow masked[kQueryBlock];
       for (int64_t r = 0; r < count; ++r) {
-        float* row = scores + r * score_pitch();
-        const int64_t visible = g_.causal ? std::min(length, begin + r + 1) : length;
-        if (g_.mask) read_mask(inputs[3], b, h, begin + r, visible, mask);
-        rows_->softmax_masked(row, visible, g_.scale, g_.mask ? mask : nullptr, g_.undefined);
-        std::fill(row + visible, row + length, 0.0f);
+        masked[r] = {.x = scores + r * score_pitch(), .n = g_.causal ? std::min(length, begin + r + 1) : length};
+        if (g_.mask) mask_row(inputs[3], b, h, begin + r, mask + r * score_pitch(), masked[r]);
       }
+      rows_->softmax_masked(masked, count, g_.scale, g_.undefined);
+      for (int64_t r = 0; r < count; ++r) std::fill(masked[r].x + masked[r].n, masked[r].x + length, 0.0f);
       float* out = y + g_.y.batch * b + g_.y.head * h + begin * g_.y.row;
       // The values' panels are as deep as there are keys, even where a causal block uses only the first `length`.
       multiply(*micro_, scores, score_pitch(), count, length, values, g_.k.length * kPanel, g_.value_dim, out,
@@ -166,7 +166,10 @@ class Attention final : public Kernel {
   int64_t key_elems() const { return (g_.k.length + kPanel - 1) / kPanel * kPanel * g_.dim; }
   int64_t value_elems() const { return (g_.value_dim + kPanel - 1) / kPanel * kPanel * g_.k.length; }
   int64_t score_pitch() const { return aligned_elems(g_.k.length); }
-  int64_t slot_elems() const { return key_elems() + value_elems() + (kQueryBlock + 1) * score_pitch(); }
+  int64_t slot_elems() const {
+    const bool copies_mask = g_.mask && mask_strides_[3] != 1;
+    return key_elems() + value_elems() + (copies_mask ? 2 : 1) * kQueryBlock * score_pitch();
+  }
 
   // Keys as columns of panels [ceil(L/16)][D][16], values as [ceil(Dv/16)][L][16].
   void pack(const float* k, const float* v, float* keys, float* values) const {
@@ -179,13 +182,18 @@ class Attention final : public Kernel {
     pack_panels(value_shape, v, {0, 1, 0, g_.v.row}, values);
   }
 
-  void read_mask(const std::byte* mask, int64_t b, int64_t h, int64_t row, int64_t count, float* to) const {
-    const int64_t at = b * mask_strides_[0] + h * mask_strides_[1] + row * mask_strides_[2];
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t from = at + i * mask_strides_[3];
-      to[i] = mask_is_bool_
-                  ? (reinterpret_cast<const uint8_t*>(mask)[from] != 0 ? 0.0f : -std::numeric_limits<float>::infinity())
-                  : reinterpret_cast<const float*>(mask)[from];
+  // Of a row's scores; what is not read as it lies is copied to `room`.
+  void mask_row(const std::byte* mask, int64_t b, int64_t h, int64_t row, float* room, MaskedRow& to) const {
+    const int64_t at = b * mask_strides_[0] + h * mask_strides_[1] + row * mask_strides_[2], step = mask_strides_[3];
+    const auto together = [&]<typename T>(const T* from, T* copy) -> const T* {
+      if (step == 1) return from;
+      for (int64_t i = 0; i < to.n; ++i) copy[i] = from[i * step];
+      return copy;
+    };
+    if (mask_is_bool_) {
+      to.allowed = together(reinterpret_cast<const uint8_t*>(mask) + at, reinterpret_cast<uint8_t*>(room));
+    } else {
+      to.added = together(reinterpret_cast<const float*>(mask) + at, room);
     }
   }
 

@@ -1,6 +1,8 @@
 // Cuts products of rows with packed panels.
 #include "hetnn/kernels/gemm/split.h"
 
+#include "hetnn/kernels/move/transpose.h"
+
 namespace hetnn::kernels {
 namespace {
 
@@ -90,6 +92,21 @@ PanelSplit::Grid PanelSplit::grid_for(int threads) const {
   return best;
 }
 
+// A panel's part of one tap, [k][16], of columns or of rows that lie together, by whole vectors; false where neither
+// do.
+bool pack_vectors(const float* from, int64_t k, int64_t cols, const PackStrides& strides, float* to) {
+  if (strides.col != 1 && strides.k != 1) return false;
+  if (cols < kPanel) std::fill_n(to, k * kPanel, 0.0f);
+  if (strides.k == 1) {
+    transpose(from, strides.col, to, kPanel, cols, k);
+  } else if (cols == kPanel) {
+    for (int64_t i = 0; i < k; ++i) std::copy_n(from + i * strides.k, kPanel, to + i * kPanel);
+  } else {
+    for (int64_t i = 0; i < k; ++i) std::copy_n(from + i * strides.k, cols, to + i * kPanel);
+  }
+  return true;
+}
+
 template <typename Element>
 void pack_panels(const PanelShape& shape, Share panels, const Element* weight, const PackStrides& strides,
                  Element* packed) {
@@ -102,6 +119,12 @@ void pack_panels(const PanelShape& shape, Share panels, const Element* weight, c
     Element* to = packed + number * panel_elems;
     for (int64_t tap = 0; tap < shape.taps; ++tap) {
       const Element* from = weight + group * strides.group + panel * kPanel * strides.col + tap * strides.tap;
+      if constexpr (std::is_same_v<Element, float>) {
+        if (pack_vectors(from, shape.k, cols, strides, to)) {
+          to += shape.k * kPanel;
+          continue;
+        }
+      }
       for (int64_t k = 0; k < shape.k; k += step, to += kPanel * step) {
         if (cols < kPanel || k + step > shape.k) std::fill_n(to, kPanel * step, Element{});
         const int64_t some = std::min(step, shape.k - k);

@@ -147,38 +147,50 @@ void ColumnSums(const float* x, int64_t ld, int64_t rows, int64_t cols, const fl
   }
 }
 
-// The largest element; what a NaN does to it is open, since e^(NaN - max) makes the whole softmax NaN in any case.
-HWY_INLINE float MaxForSoftmax(const float* x, int64_t n) {
-  const DF d;
-  float result = -std::numeric_limits<float>::infinity();
-  VF a = hn::Set(d, result), b = a, c = a, e = a;
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
-    a = hn::Max(a, hn::LoadU(d, x + i));
-    b = hn::Max(b, hn::LoadU(d, x + i + kLanes));
-    c = hn::Max(c, hn::LoadU(d, x + i + 2 * kLanes));
-    e = hn::Max(e, hn::LoadU(d, x + i + 3 * kLanes));
-  }
-  for (; i + kLanes <= n; i += kLanes) a = hn::Max(a, hn::LoadU(d, x + i));
-  const VF of_lanes = hn::Max(hn::Max(a, b), hn::Max(c, e));
+HWY_INLINE float LargestLane(VF v) {
 #if HWY_TARGET == HWY_EMU128  // whose MaxOfLanes never gives less than the least finite number
-  for (size_t k = 0; k < static_cast<size_t>(kLanes); ++k) result = std::max(result, hn::ExtractLane(of_lanes, k));
-#else
-  result = hn::GetLane(hn::MaxOfLanes(d, of_lanes));
-#endif
-  for (; i < n; ++i) result = std::max(result, x[i]);
+  float result = -std::numeric_limits<float>::infinity();
+  for (size_t k = 0; k < static_cast<size_t>(kLanes); ++k) result = std::max(result, hn::ExtractLane(v, k));
   return result;
+#else
+  return hn::GetLane(hn::MaxOfLanes(DF(), v));
+#endif
 }
 
-// y = e^(x - max), returns the sum of y.
-HWY_INLINE float ExpRow(const float* x, float* y, int64_t n, float max) {
+// The largest of n elements, of which at(i, load) is the vector from i on; what a NaN does to it is open, since
+// e^(NaN - max) makes the whole softmax NaN in any case.
+template <typename At>
+HWY_INLINE float MaxForSoftmax(int64_t n, At at) {
+  const DF d;
+  const auto load = [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
+  VF a = hn::Set(d, -std::numeric_limits<float>::infinity()), b = a, c = a, e = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    a = hn::Max(a, at(i, load));
+    b = hn::Max(b, at(i + kLanes, load));
+    c = hn::Max(c, at(i + 2 * kLanes, load));
+    e = hn::Max(e, at(i + 3 * kLanes, load));
+  }
+  for (; i + kLanes <= n; i += kLanes) a = hn::Max(a, at(i, load));
+  if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    const VF last = at(i, [rest](const float* from) HWY_ATTR { return LoadFirst(from, rest); });
+    b = hn::IfThenElse(hn::FirstN(d, rest), hn::Max(b, last), b);
+  }
+  return LargestLane(hn::Max(hn::Max(a, b), hn::Max(c, e)));
+}
+
+// y = e^(at - max), returns the sum of y.
+template <typename At>
+HWY_INLINE float ExpRow(At at, float* y, int64_t n, float max) {
   const DF d;
   const VF m = hn::Set(d, max);
+  const auto load = [d](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
   VF a = hn::Zero(d), b = a;
   int64_t i = 0;
   for (; i + 2 * kLanes <= n; i += 2 * kLanes) {
-    const VF e0 = ExpNonPositive(hn::Sub(hn::LoadU(d, x + i), m));
-    const VF e1 = ExpNonPositive(hn::Sub(hn::LoadU(d, x + i + kLanes), m));
+    const VF e0 = ExpNonPositive(hn::Sub(at(i, load), m));
+    const VF e1 = ExpNonPositive(hn::Sub(at(i + kLanes, load), m));
     hn::StoreU(e0, d, y + i);
     hn::StoreU(e1, d, y + i + kLanes);
     a = hn::Add(a, e0);
@@ -187,7 +199,7 @@ HWY_INLINE float ExpRow(const float* x, float* y, int64_t n, float max) {
   for (; i < n; i += kLanes) {
     // Lanes behind the end are set to e^-inf = 0.
     const auto count = static_cast<size_t>(std::min<int64_t>(kLanes, n - i));
-    const VF shifted = hn::Sub(LoadFirst(x + i, count), m);
+    const VF shifted = hn::Sub(at(i, [count](const float* from) HWY_ATTR { return LoadFirst(from, count); }), m);
     const VF e = hn::IfThenElseZero(hn::FirstN(d, count), ExpNonPositive(shifted));
     StoreFirst(e, y + i, count);
     a = hn::Add(a, e);
@@ -200,13 +212,17 @@ HWY_INLINE void ScaleRow(float* y, int64_t n, float factor) {
   const VF f = hn::Set(d, factor);
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) hn::StoreU(hn::Mul(hn::LoadU(d, y + i), f), d, y + i);
-  for (; i < n; ++i) y[i] *= factor;
+  if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    StoreFirst(hn::Mul(LoadFirst(y + i, rest), f), y + i, rest);
+  }
 }
 
 void Softmax(const float* x, float* y, int64_t n, bool log) {
-  const float max = MaxForSoftmax(x, n);
+  const auto at = [x](int64_t i, auto load) HWY_ATTR { return load(x + i); };
+  const float max = MaxForSoftmax(n, at);
   if (!log) {
-    ScaleRow(y, n, 1.0f / ExpRow(x, y, n, max));
+    ScaleRow(y, n, 1.0f / ExpRow(at, y, n, max));
     return;
   }
   const DF d;
@@ -248,23 +264,60 @@ void SoftmaxColumns(float* x, int64_t n, bool log) {
   }
 }
 
-void SoftmaxMasked(float* x, int64_t n, float scale, const float* mask, UndefinedRows undefined) {
-  const DF d;
-  const VF s = hn::Set(d, scale);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const VF v = hn::Mul(hn::LoadU(d, x + i), s);
-    hn::StoreU(mask == nullptr ? v : hn::Add(v, hn::LoadU(d, mask + i)), d, x + i);
-  }
-  for (; i < n; ++i) x[i] = x[i] * scale + (mask == nullptr ? 0.0f : mask[i]);
-  const float max = MaxForSoftmax(x, n);
-  const bool masked = max == -std::numeric_limits<float>::infinity() && undefined != UndefinedRows::kept;
-  const float sum = masked ? 0.0f : ExpRow(x, x, n, max);
-  if (masked || (undefined == UndefinedRows::zeros && sum != sum)) {
-    std::fill_n(x, n, 0.0f);
+// Those of `some` bytes, at most kLanes: 0 where they are not 0, else -inf.
+HWY_INLINE VF AddedOf(const uint8_t* from, size_t some) {
+  const DI di;
+  const hn::Rebind<uint8_t, DF> bytes;
+  auto allowed = hn::Zero(bytes);
+  if (some == kLanes) {
+    allowed = hn::LoadU(bytes, from);
   } else {
-    ScaleRow(x, n, 1.0f / sum);
+    HWY_ALIGN uint8_t part[kLanes] = {};
+    for (size_t i = 0; i < some; ++i) part[i] = from[i];
+    allowed = hn::Load(bytes, part);
   }
+  const auto hidden = hn::Eq(hn::PromoteTo(di, allowed), hn::Zero(di));
+  return hn::IfThenElseZero(hn::RebindMask(DF(), hidden), Const(-std::numeric_limits<float>::infinity()));
+}
+
+// f(at) with the vectors of a row before its softmax.
+template <typename F>
+HWY_INLINE float WithMask(const MaskedRow& row, VF scale, F f) {
+  const float* x = row.x;
+  if (row.added != nullptr) {
+    const float* added = row.added;
+    return f([=](int64_t i, auto load) HWY_ATTR { return hn::Add(hn::Mul(load(x + i), scale), load(added + i)); });
+  }
+  if (row.allowed != nullptr) {
+    const uint8_t* allowed = row.allowed;
+    return f([=, n = row.n](int64_t i, auto load) HWY_ATTR {
+      const auto some = static_cast<size_t>(HWY_MIN(n - i, int64_t{kLanes}));
+      return hn::Add(hn::Mul(load(x + i), scale), AddedOf(allowed + i, some));
+    });
+  }
+  return f([=](int64_t i, auto load) HWY_ATTR { return hn::Mul(load(x + i), scale); });
+}
+
+// Step by step of all rows: within a row each step waits for the one before.
+void SoftmaxMasked(const MaskedRow* rows, int64_t count, float scale, UndefinedRows undefined) {
+  const VF factor = Const(scale);
+  float values[kMaskedRows];
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t n = rows[r].n;
+    values[r] = WithMask(rows[r], factor, [n](auto at) HWY_ATTR { return MaxForSoftmax(n, at); });
+  }
+  for (int64_t r = 0; r < count; ++r) {
+    const MaskedRow& row = rows[r];
+    const float max = values[r];
+    const bool masked = max == -std::numeric_limits<float>::infinity() && undefined != UndefinedRows::kept;
+    values[r] =
+        masked ? 0.0f : WithMask(row, factor, [&row, max](auto at) HWY_ATTR { return ExpRow(at, row.x, row.n, max); });
+    if (masked || (undefined == UndefinedRows::zeros && values[r] != values[r])) {
+      std::fill_n(row.x, row.n, 0.0f);
+      values[r] = 1;
+    }
+  }
+  for (int64_t r = 0; r < count; ++r) ScaleRow(rows[r].x, rows[r].n, 1.0f / values[r]);
 }
 
 const RowOps* Table() {

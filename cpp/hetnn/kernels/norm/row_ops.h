@@ -9,6 +9,15 @@ namespace hetnn::kernels {
 /// Which rows whose softmax is NaN become zeros: those of -inf throughout, none, all.
 enum class UndefinedRows : uint8_t { masked, kept, zeros };
 
+/// n elements, to which before their softmax `added` is added, or 0 where `allowed` is not 0 and -inf elsewhere; or
+/// nothing.
+struct MaskedRow {
+  float* x;
+  int64_t n;
+  const float* added = nullptr;
+  const uint8_t* allowed = nullptr;
+};
+
 struct RowOps {
   /// Sum of x[0..n). Short partial sums are added in double, so that long rows stay accurate.
   double (*sum)(const float* x, int64_t n);
@@ -34,12 +43,14 @@ struct RowOps {
   void (*softmax)(const float* x, float* y, int64_t n, bool log);
   /// In place over the first axis of x[n][16]: 16 softmaxes side by side.
   void (*softmax_columns)(float* x, int64_t n, bool log);
-  /// x = softmax(x * scale + mask); mask may be null.
-  void (*softmax_masked)(float* x, int64_t n, float scale, const float* mask, UndefinedRows undefined);
+  /// x = softmax(x * scale + mask) of each of at most kMaskedRows rows.
+  void (*softmax_masked)(const MaskedRow* rows, int64_t count, float scale, UndefinedRows undefined);
 };
 
 /// Width of softmax_columns.
 inline constexpr int64_t kSoftmaxColumns = 16;
+/// Of softmax_masked.
+inline constexpr int64_t kMaskedRows = 28;
 
 const RowOps& row_ops();
 

@@ -67,6 +67,18 @@ TEST(Attention, MasksAddOrForbid) {
                "bool mask");
 }
 
+// One number a row of queries, which stands for all of its keys, and rows of more keys than a vector has lanes.
+TEST(Attention, MasksThatAreOneNumberARow) {
+  const AttentionSizes s = {2, 2, 2, 31, 37, 8, 8};
+  const Operands o = operands_of(s);
+  const TensorView y = TensorView::plain(DType::f32, std::vector<int64_t>{2, 2, 31, 8});
+  Tensor allowed = plain({2, 1, 31, 1}, random_values(62, 5, 0, 2), DType::boolean);
+  for (double& value : allowed.values) value = value < 1 ? 0 : 1;
+  for (const Tensor& mask : {random_plain({31, 1}, 4), random_plain({31, 37}, 4), allowed})
+    check_kernel("attention", {o.q, o.k, o.v, mask}, {y}, {{"mask", int64_t{1}}}, {attention(s, o, {mask})}, 1e-5,
+                 mask.view.dtype == DType::f32 ? "added" : "allowed");
+}
+
 TEST(Attention, ReadsHeadsInsideFusedRows) {
   const AttentionSizes s = {2, 3, 3, 10, 10, 8, 8};
   const Operands o = operands_of(s);

@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One vector of channels of kPixels outputs of each of kRows rows. With kWidth and kStep given, the loads of
-// neighbouring windows coincide and are shared.
+// neighbouring windows coincide and are shared, and columns outside the image are zeros.
 template <int kRows, int kPixels, int kWidth, int kStep, bool kTail>
 HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t lanes) {
   const DF d;
@@ -34,8 +34,9 @@ HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t la
     if constexpr (kWidth > 0 && kStep > 0) {
       constexpr int kColumns = (kPixels - 1) * kStep + kWidth;
       VF x[kColumns];
-#pragma GCC unroll 16
-      for (int i = 0; i < kColumns; ++i) x[i] = load(in + i * t.kx_stride);
+#pragma GCC unroll 32
+      for (int i = 0; i < kColumns; ++i)
+        x[i] = i < t.kx_begin || i >= t.kx_end ? hn::Zero(d) : load(in + i * t.kx_stride);
 #pragma GCC unroll 2
       for (int r = 0; r < kRows; ++r) {
         if (kRows > 1 && (ky < r || ky - r >= t.kernel_h)) continue;
@@ -92,23 +93,39 @@ void Depthwise(const SlidingTile& t) {
 
 constexpr int kPixels = 4;
 
-// Two rows of sums and what they read need more registers than 16.
-template <int kWidth>
-constexpr SlidingFunctions Unit(SlidingFunctions functions) {
-  functions.uncut = &Depthwise<1, kPixels, kWidth, 1>;
+// Two rows of sums and what they read need more registers than 16, as do seven pixels.
+template <int kCount, int kWidth, int kStep>
+void SetSideBySide(SlidingFunctions& functions) {
+  functions.uncut = &Depthwise<1, kCount, kWidth, kStep>;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
-  functions.pair = &Depthwise<2, kPixels, kWidth, 1>;
+  if constexpr (kStep == 1) functions.pair = &Depthwise<2, kCount, kWidth, kStep>;
 #endif
+  functions.pixels = kCount;
+  functions.columns = (kCount - 1) * kStep + kWidth;
+}
+
+// Tiles of the size that takes less time, the last of a row with some pixels of the one before it.
+template <int kWidth, int kStep>
+SlidingFunctions SideBySide(SlidingFunctions functions, int64_t width) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+  // A tile takes as long as one and a half pixels more.
+  if (width >= 7 && (width + 6) / 7 * 17 < (width + 3) / 4 * 11) {
+    SetSideBySide<7, kWidth, kStep>(functions);
+    return functions;
+  }
+#endif
+  if (width >= kPixels) SetSideBySide<kPixels, kWidth, kStep>(functions);
   return functions;
 }
 
-SlidingFunctions Functions(int64_t kernel_w, int64_t step) {
+SlidingFunctions Functions(int64_t kernel_w, int64_t step, int64_t width) {
   SlidingFunctions functions{&Depthwise<1, 1, 0, 0>, &Depthwise<1, kPixels, 0, 0>, kPixels};
-  if (kernel_w == 3 && step == 1) return Unit<3>(functions);
-  if (kernel_w == 5 && step == 1) return Unit<5>(functions);
-  if (kernel_w == 7 && step == 1) return Unit<7>(functions);
-  if (kernel_w == 3) functions.uncut = step == 2 ? &Depthwise<1, kPixels, 3, 2> : &Depthwise<1, kPixels, 3, 0>;
-  if (kernel_w == 5 && step == 2) functions.uncut = &Depthwise<1, kPixels, 5, 2>;
+  if (kernel_w == 3 && step == 1) return SideBySide<3, 1>(functions, width);
+  if (kernel_w == 5 && step == 1) return SideBySide<5, 1>(functions, width);
+  if (kernel_w == 7 && step == 1) return SideBySide<7, 1>(functions, width);
+  if (kernel_w == 3 && step == 2) return SideBySide<3, 2>(functions, width);
+  if (kernel_w == 5 && step == 2) return SideBySide<5, 2>(functions, width);
+  if (kernel_w == 3) functions.uncut = &Depthwise<1, kPixels, 3, 0>;
   return functions;
 }
 
@@ -119,6 +136,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step) { return HETNN_CHOSEN(Functions)(kernel_w, step); }
+SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step, int64_t width) {
+  return HETNN_CHOSEN(Functions)(kernel_w, step, width);
+}
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

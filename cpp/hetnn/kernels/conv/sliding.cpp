@@ -24,7 +24,7 @@ class SlidingConv final : public Kernel {
         shape_(sliding_shape(g)),
         epilogue_(call, call.outputs[0]),
         registers_(epilogue_.take_register_part(false, RegisterFunctions::slopes)),
-        functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns))
+        functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns), g.out_width)
                                  : grouped_functions(shape_.k)),
         rows_(functions_.pair != nullptr && step_of(g.rows) == 1 ? 2 : 1),
         bias_(call.params.integer("bias", 0) != 0),
@@ -97,17 +97,22 @@ class SlidingConv final : public Kernel {
     ops::WindowAxis both = g_.rows;  // the windows of two rows, a window row apart
     ++both.kernel;
     const Share inner = inner_columns();
+    ops::WindowAxis all = g_.columns;  // the columns of all windows of a tile
+    all.kernel = functions_.columns;
     for (int64_t ox = 0, count = 1; ox < g_.out_width; ox += count) {
+      const bool may_leave = functions_.columns > 0;
+      if (may_leave) ox = std::min(ox, g_.out_width - functions_.pixels);
       const bool uncut = ox >= inner.begin && ox + functions_.pixels <= inner.end;
-      count = uncut ? functions_.pixels : 1;
-      const ops::Interval columns = uncut ? ops::Interval{0, g_.columns.kernel} : g_.columns.taps(ox, g_.width);
+      const bool side_by_side = may_leave || uncut;
+      count = side_by_side ? functions_.pixels : 1;
+      const ops::Interval columns = may_leave ? all.taps(ox, g_.width) : g_.columns.taps(ox, g_.width);
       tile.kx_begin = columns.begin;
       tile.kx_end = columns.end;
-      if (uncut && rows == 2) {
+      if (side_by_side && rows == 2) {
         compute(functions_.pair, oy, ox, both.taps(oy, g_.height));
       } else {
         for (int64_t y = oy; y < oy + rows; ++y)
-          compute(uncut ? functions_.uncut : functions_.one, y, ox, g_.rows.taps(y, g_.height));
+          compute(side_by_side ? functions_.uncut : functions_.one, y, ox, g_.rows.taps(y, g_.height));
       }
       for (int64_t y = oy; y < oy + rows && !epilogue_.empty(); ++y) {
         const int64_t pixel = (n * g_.out_height + y) * g_.out_width + ox;

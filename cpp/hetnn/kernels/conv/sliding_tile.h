@@ -8,7 +8,8 @@
 namespace hetnn::kernels {
 
 /// Neighbouring outputs of one row, some channels of them. Element strides; the window is cut to rows [ky_begin,
-/// ky_end) and columns [kx_begin, kx_end) where it leaves the image (all pixels of a tile alike).
+/// ky_end) and columns [kx_begin, kx_end) where it leaves the image: all pixels of a tile alike, or the columns of all
+/// of its windows together.
 struct SlidingTile {
   const float* in;       // window origin of the first pixel (may lie outside the image where the window is cut)
   int64_t ky_stride;     // from one window row to the next
@@ -40,11 +41,13 @@ struct SlidingFunctions {
   /// The same of two output rows, whose windows are a window row apart: what both read is read once. The window's rows
   /// are counted from the upper one's and end with the lower one's. Or null.
   SlidingFunction pair = nullptr;
+  /// How many columns the windows of such tiles have together, where they may leave the image; else 0.
+  int64_t columns = 0;
 };
 
-/// Of one input channel an output channel; windows of neighbouring pixels are `step` of their columns apart, 0: of no
-/// whole number.
-SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step);
+/// Of one input channel an output channel and rows of `width` outputs; windows of neighbouring pixels are `step` of
+/// their columns apart, 0: of no whole number.
+SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step, int64_t width);
 /// Of groups of four or eight channels.
 SlidingFunctions grouped_functions(int64_t inputs);
 

@@ -137,6 +137,25 @@ TEST(Conv2d, DepthwiseOverChannelCounts) {
       {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});
 }
 
+// Tiles of every size, whose windows leave the image at one side, at both, or lie beside it.
+TEST(Conv2d, DepthwiseOverWidths) {
+  for (const int64_t width : {1, 2, 3, 4, 5, 7, 8, 11, 14, 15})
+    for (const int64_t kernel : {3, 5, 7})
+      for (const int64_t stride : {1, 2}) {
+        const int64_t edge = kernel / 2;
+        Case c{.c = 19, .h = 5, .w = width, .o = 19, .kh = 3, .kw = kernel, .sh = stride, .sw = stride};
+        c.groups = c.c;
+        c.padding = {1, edge, 1, edge};
+        check_conv(c);
+        c.padding = {0, 2 * kernel, 1, kernel + width};
+        check_conv(c);
+        c.padding = {1, 2 * edge, 2, 2 * edge + 3};
+        c.dw = 2;
+        check_conv(c);
+        if (HasFatalFailure()) return;
+      }
+}
+
 // Rows of several tiles and their ends, over every number of outputs of a panel and every stride.
 TEST(Conv2d, PlanesOfAnImage) {
   for (int64_t o = 1; o <= 17; ++o) {

@@ -52,6 +52,18 @@ std::unique_ptr<Executable> warning(std::unique_ptr<Executable> executable) {
   return executable;
 }
 
+Executable::Elsewhere elsewhere_of(const std::map<std::string, CodeElsewhere>& by_device) {
+  Executable::Elsewhere out;
+  for (const auto& [device, made] : by_device) {
+    out[device] = [made = made](const program::Image& image) {
+      const auto [kind, version, code] = made(py::bytes(reinterpret_cast<const char*>(image.data()), image.size()));
+      const auto bytes = std::as_bytes(std::span(std::string_view(code)));
+      return program::Code{kind, version, {bytes.begin(), bytes.end()}};
+    };
+  }
+  return out;
+}
+
 py::list times_of(const std::vector<runtime::SubprogramTime>& times) {
   py::list rows;
   for (const runtime::SubprogramTime& row : times) {
@@ -289,29 +301,21 @@ void bind_runtime_executable(py::module_& m) {
           },
           py::arg("name"), py::arg("value"), "What a state holds in the next run; a contiguous array.");
   py::class_<Executable>(m, "Executable", "A loaded program. Thread-safe.")
-      .def(py::init([](const py::buffer& image, int threads) {
-             return warning(std::make_unique<Executable>(blob_of(image), threads));
+      .def(py::init([](const py::buffer& image, int threads, const std::map<std::string, CodeElsewhere>& elsewhere) {
+             return warning(
+                 std::make_unique<Executable>(blob_of(image), threads, "the executable", elsewhere_of(elsewhere)));
            }),
-           py::arg("image"), py::arg("threads") = 0)
+           py::arg("image"), py::arg("threads") = 0, py::arg("elsewhere") = std::map<std::string, CodeElsewhere>(),
+           "`elsewhere` has, by device, what makes kind, version and bytes of code from the image of a subprogram of "
+           "it.")
       .def_static(
           "load",
           [](const std::string& path, int threads, bool copy, const std::map<std::string, CodeElsewhere>& elsewhere) {
-            Executable::Elsewhere devices;
-            for (const auto& [device, made] : elsewhere) {
-              devices[device] = [made = made](const program::Image& image) {
-                const auto [kind, version, code] =
-                    made(py::bytes(reinterpret_cast<const char*>(image.data()), image.size()));
-                const auto bytes = std::as_bytes(std::span(std::string_view(code)));
-                return program::Code{kind, version, {bytes.begin(), bytes.end()}};
-              };
-            }
-            return warning(Executable::load(path, threads, copy, devices));
+            return warning(Executable::load(path, threads, copy, elsewhere_of(elsewhere)));
           },
           py::arg("path"), py::arg("threads") = 0, py::arg("copy") = false,
           py::arg("elsewhere") = std::map<std::string, CodeElsewhere>(),
-          "Maps a .hetnn file, or copies it. `elsewhere` has, by device, what makes kind, version and bytes of code "
-          "from "
-          "the image of a subprogram of it.")
+          "Maps a .hetnn file, or copies it; `elsewhere` as there.")
       .def(
           "run", &run, py::arg("inputs"), py::arg("out"), py::arg("times"), py::arg("time_commands") = false,
           py::arg("session") = py::none(), py::arg("overlap") = true, py::arg("stop") = py::none(),

@@ -206,11 +206,19 @@ class Executable:
         ] = {},
     ) -> Executable:
         """
-        Maps a .hetnn file, or copies it. `elsewhere` has, by device, what makes kind, version and bytes of code from the image of a subprogram of it.
+        Maps a .hetnn file, or copies it; `elsewhere` as there.
         """
     def __init__(
-        self, image: typing_extensions.Buffer, threads: typing.SupportsInt | typing.SupportsIndex = 0
-    ) -> None: ...
+        self,
+        image: typing_extensions.Buffer,
+        threads: typing.SupportsInt | typing.SupportsIndex = 0,
+        elsewhere: collections.abc.Mapping[
+            str, collections.abc.Callable[[bytes], tuple[str, typing.SupportsInt | typing.SupportsIndex, bytes]]
+        ] = {},
+    ) -> None:
+        """
+        `elsewhere` has, by device, what makes kind, version and bytes of code from the image of a subprogram of it.
+        """
     def arena_bytes(self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]) -> int:
         """
         Bytes of the arena for these sizes.

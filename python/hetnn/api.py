@@ -14,7 +14,7 @@ from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.default_inputs import DefaultInputs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.example_sizes import sizes_of
-from hetnn.executable import Executable
+from hetnn.executable import Executable, places_of
 from hetnn.importers import Imported, import_model
 from hetnn.inside.source import Source
 from hetnn.json_text import dump_json, load_json
@@ -25,7 +25,7 @@ from hetnn.progress import Step, Telling, counted, silent
 from hetnn.report.checked import Checked
 from hetnn.report.rows import Rows
 from hetnn.sizes_apart import SizesApart
-from hetnn.target import resolve_target
+from hetnn.target import places_in, resolve_target
 from hetnn.trials import fastest
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def compile(
 
     model: a torch ExportedProgram, a torch module or function with what it is called with, the path of a .pt2 file, an
         ONNX model (path, bytes or ModelProto), a TFLite model (path or bytes), IR text or a path of it.
-    target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file.
+    target: "cpu", "cpu+NAME" with the name of an NPU preset or the path of its JSON file, a dict of such a file; or a
+        target file or dict, of which devices that stand elsewhere (`at`) are then run there.
     args, kwargs: what a module is called with; it is exported in evaluation mode, with `dynamic_shapes` as
         torch.export.export takes them.
     fix: of an ONNX or TFLite model, numbers for sizes that it leaves open, by its names for them (an unnamed one is
@@ -77,7 +78,7 @@ def compile(
     settings["schedule"] = _schedule_text(settings["schedule"])
     if settings["states"] and imported.signature:
         raise Unsupported("states are named for models whose arguments are a list; a torch module keeps its buffers.")
-    described = _with_speeds(resolve_target(target), settings)
+    described, places = _with_speeds(resolve_target(target), settings), places_of(places_in(target))
     measuring = all_measure(described)
     _measure(imported.graph, described, settings, measuring, step)
     with Tuning(settings["tune"], threads) as tuning:
@@ -88,6 +89,8 @@ def compile(
             )
         else:
             executable = _compiled(imported, described, settings, threads, step)
+    if places:
+        executable._move(places)
     _core.return_free_memory()  # of reading the image
     executable._source = Source(lambda: imported_model(model, args, kwargs, dynamic_shapes, fix), target, options)
     executable.compile_s = time.perf_counter() - began

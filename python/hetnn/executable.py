@@ -63,13 +63,14 @@ def load(
     refuse_when_full: bool = False,
     *,
     copy: bool = False,
-    devices: Mapping[str, Mapping[str, Any]] | None = None,
+    devices: Mapping[str, Mapping[str, Any]] | str | os.PathLike[str] | None = None,
 ) -> Executable:
     """The executable in a .hetnn file, mapped: its weights are not copied and must not change while used.
 
     With `copy` the file may be written afterwards. `devices` says which devices stand behind a device server elsewhere:
-    {"relu-only": {"at": "HOST:PORT", "token_file": F, "timeout_s": 30, "tls": False, "tls_ca": None}}. What is lost on
-    the way, late or garbled ends a run with Unavailable; the device is taken up again when it is there.
+    {"relu-only": {"at": "HOST:PORT", "token_file": F, "timeout_s": 30, "tls": False, "tls_ca": None}}, or the path of a
+    target file that says so. What is lost on the way, late or garbled ends a run with Unavailable; the device is taken
+    up again when it is there.
     `max_concurrent_runs` bounds the runs at one time: more wait for their turn, or are refused with Unavailable.
     InvalidModel when the file is none, is cut short or was altered.
     """
@@ -77,16 +78,23 @@ def load(
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     places = places_of(devices)
-    elsewhere = {name: _sent_to(place) for name, place in places.items()}
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, elsewhere))
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, _sent_to(places)))
     loaded._set_places(places)
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     loaded._file = file if file is not None and file.is_there() else None
     return loaded
 
 
-def places_of(devices: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict[str, Any]]:
+def places_of(
+    devices: Mapping[str, Mapping[str, Any]] | str | os.PathLike[str] | None,
+) -> dict[str, dict[str, Any]]:
     """The places, checked and whole; none for None."""
+    if isinstance(devices, (str, os.PathLike)):
+        from hetnn.target import places_in
+
+        path, devices = devices, places_in(devices)
+        if not devices:
+            raise InvalidModel(f"target '{path}' does not say where a device stands, as 'at' in its row of devices.")
     if not devices:
         return {}
     from hetnn.remote.client import check_place
@@ -94,10 +102,23 @@ def places_of(devices: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict
     return {name: check_place(name, place) for name, place in devices.items()}
 
 
-def _sent_to(place: Mapping[str, Any]) -> Callable[[bytes], tuple[str, int, bytes]]:
+def _sent_to(places: Mapping[str, Mapping[str, Any]]) -> dict[str, Callable[[bytes], tuple[str, int, bytes]]]:
+    """By device, what makes code of the image of a subprogram that runs there."""
+    if not places:
+        return {}
     from hetnn.remote.client import KIND, code_elsewhere
 
-    return lambda image: (KIND, 1, code_elsewhere(place, image))
+    return {
+        name: lambda image, place=place: (KIND, 1, code_elsewhere(place, image))  # type: ignore[misc]
+        for name, place in places.items()
+    }
+
+
+def _moved(image: bytes, threads: int, places: dict[str, dict[str, Any]]) -> Executable:
+    """What was compiled in another process for devices that stand elsewhere."""
+    executable = Executable.from_image(image, threads)
+    executable._move(places)
+    return executable
 
 
 @dataclass(frozen=True)
@@ -206,6 +227,7 @@ class Executable(Shown):
         self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
         self._limits: tuple[int | None, bool] = (None, False)
         self._places: dict[str, dict[str, Any]] = {}  # of the devices that stand elsewhere
+        self._here: _runtime.Executable | None = None  # with their own code, where it was compiled and not loaded
 
     @classmethod
     def from_image(
@@ -333,6 +355,13 @@ class Executable(Shown):
         from hetnn.backends.clocks import clocks_of
 
         return clocks_of(self)
+
+    def _move(self, places: dict[str, dict[str, Any]]) -> None:
+        """Has devices stand elsewhere. What is saved has their own code as before."""
+        self._set_places(places)
+        here = self._engine
+        self._engine = _runtime.Executable(here.image(), self.threads, _sent_to(places))
+        self._here = here
 
     def _set_places(self, places: dict[str, dict[str, Any]]) -> None:
         there = [device["name"] for device in self.target["devices"]] if places else []
@@ -527,7 +556,14 @@ class Executable(Shown):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one .hetnn file, whole or not at all, with the states of the runs without a session as they are."""
-        self._engine.save(os.fspath(path))
+        self._with_own_code().save(os.fspath(path))
+
+    def _with_own_code(self) -> _runtime.Executable:
+        """The program with the code of its devices, also where they stand elsewhere since it was compiled."""
+        if self._here is None:
+            return self._engine
+        write_states(self.states, self._here.own_session, self.state_dict())
+        return self._here
 
     def on_batches(self, columns: Mapping[str, str] | None = None, batch: int | None = None) -> OnBatches:
         """A function of `{column: array}`, or of an array, for any number of rows: `ds.map_batches(exe.on_batches())`.
@@ -545,6 +581,8 @@ class Executable(Shown):
         if self._file is not None and self._file.is_there():
             held = (self._limits, self._places or None, self.state_dict() or None)
             return (_open_again, (self._file.path, self._file.header_hash, self.threads, *held))
+        if self._here is not None:
+            return (_moved, (self._with_own_code().image(), self.threads, self._places))
         return (Executable.from_image, (self._engine.image(), self.threads))
 
     def __repr__(self) -> str:

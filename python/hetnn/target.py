@@ -13,6 +13,9 @@ from hetnn.files import read_text
 from hetnn.json_text import load_json
 from hetnn.targets import load_spec, plain_kinds
 
+# Of a device that stands behind a device server, in its row of a target.
+PLACE_KEYS = frozenset({"at", "token_file", "timeout_s", "tls", "tls_ca"})
+
 
 def resolve_target(target: Any) -> dict[str, Any]:
     """`{"name", "devices": [{"name", "kind", "spec"?}], "links"?}` for a name, a path, a dict or a target.
@@ -20,13 +23,33 @@ def resolve_target(target: Any) -> dict[str, Any]:
     "cpu", "relu-only" and "cpu+relu-only" (the general processor comes first and may be left out), any number of NPUs
     ("cpu+relu-only+relu-mul"), paths of NPU data sheets in place of names, a data sheet as a dict; or a dict of this
     function's own form, or the path of a file of it, as `hetnn targets NAME --json` prints. InvalidModel names the part
-    that is not understood.
+    that is not understood. Where devices stand is left out (`places_in`).
     """
     found = _resolved(target)
     for device in found["devices"]:
         if isinstance(device, Mapping):
             prepare_to_compile(str(device.get("kind")))
+    if any(_stands_elsewhere(device) for device in found["devices"]):
+        found = {**found, "devices": [_without_place(device) for device in found["devices"]]}
     return found
+
+
+def places_in(target: Any) -> dict[str, dict[str, Any]]:
+    """Where those devices of a target stand that say so (`at`, `token_file`, ... beside `name` and `kind`), by their
+    names, as `hetnn.load` takes them."""
+    return {
+        str(device.get("name", device.get("kind"))): {key: device[key] for key in PLACE_KEYS & set(device)}
+        for device in _resolved(target)["devices"]
+        if _stands_elsewhere(device)
+    }
+
+
+def _stands_elsewhere(device: Any) -> bool:
+    return isinstance(device, Mapping) and "at" in device
+
+
+def _without_place(device: Any) -> Any:
+    return {key: device[key] for key in device if key not in PLACE_KEYS} if _stands_elsewhere(device) else device
 
 
 def _resolved(target: Any) -> dict[str, Any]:

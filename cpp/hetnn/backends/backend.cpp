@@ -52,7 +52,8 @@ std::unique_ptr<Backend> make_backend(const DeviceSpec& spec) {
   if (maker) return maker(spec);
   std::string known;
   for (const std::string& kind : backend_kinds()) known += text(known.empty() ? "" : ", ", kind);
-  throw InvalidModel(text("device '", spec.name, "' is of kind '", spec.kind, "'; the kinds are ", known, "."));
+  throw InvalidModel(text("device '", spec.name, "' is of kind '", spec.kind, "'; the kinds are ", known,
+                          ". Install the package that brings it, or name one of these."));
 }
 
 }  // namespace hetnn::backends

@@ -91,25 +91,29 @@ void check_booleans(const program::Program& program, std::span<const ops::View> 
   }
 }
 
-}  // namespace
-
-std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy,
-                                             const Elsewhere& elsewhere) {
-  const std::string called = text("'", path, "'");
-  program::Program program = program::read_program(path, called, copy);
+program::Program with_code_elsewhere(program::Program program, const Executable::Elsewhere& elsewhere) {
   for (size_t k = 0; k < program.subprograms.size(); ++k) {
     program::Subprogram& subprogram = program.subprograms[k];
     if (const auto at = elsewhere.find(subprogram.device); at != elsewhere.end())
       subprogram.code = at->second(program::pack(slice(program, k)));
   }
+  return program;
+}
+
+}  // namespace
+
+std::unique_ptr<Executable> Executable::load(const std::string& path, int threads, bool copy,
+                                             const Elsewhere& elsewhere) {
+  const std::string called = text("'", path, "'");
+  program::Program program = with_code_elsewhere(program::read_program(path, called, copy), elsewhere);
   return std::make_unique<Executable>(std::move(program), threads, called);
 }
 
 Executable::Executable(program::Program program, int threads, const std::string& called)
     : Executable(runtime::load(std::move(program), called), usable_threads(threads)) {}
 
-Executable::Executable(program::Blob image, int threads, const std::string& called)
-    : Executable(program::unpack(aligned(std::move(image)), called), threads, called) {}
+Executable::Executable(program::Blob image, int threads, const std::string& called, const Elsewhere& elsewhere)
+    : Executable(with_code_elsewhere(program::unpack(aligned(std::move(image)), called), elsewhere), threads, called) {}
 
 Executable::Executable(std::shared_ptr<const LoadedProgram> loaded, int threads, int32_t body)
     : threads_(threads),

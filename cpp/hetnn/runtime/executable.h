@@ -57,7 +57,8 @@ class Executable {
                                           const Elsewhere& elsewhere = {});
   Executable(program::Program program, int threads, const std::string& called);
   /// `image` stays alive by its owner.
-  Executable(program::Blob image, int threads, const std::string& called = "the executable");
+  Executable(program::Blob image, int threads, const std::string& called = "the executable",
+             const Elsewhere& elsewhere = {});
   /// `body`: its number, where it is one of a program's.
   Executable(std::shared_ptr<const LoadedProgram> loaded, int threads, int32_t body = -1);
   ~Executable();

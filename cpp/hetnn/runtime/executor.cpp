@@ -52,7 +52,8 @@ std::unique_ptr<const Executor> load_executor(const Load& load) {
   std::string known;
   for (const std::string& kind : executor_kinds()) known += text(known.empty() ? "" : ", ", kind);
   throw InvalidModel(text(load.called, ": its code is for a device of kind '", load.code.kind,
-                          "'; the kinds that run here are ", known, ". Compile for one of them."));
+                          "'; the kinds that run here are ", known,
+                          ". Install the package that brings it, or compile for one of these."));
 }
 
 std::vector<std::string> executor_kinds() {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,9 @@ def _measure_links(args: argparse.Namespace) -> Answer:
         telling = Telling(progress)
         for k, (device, at) in enumerate(places.items()):
             telling(f"measure the way to {at}", k / len(places))
-            ways = measure_link(device, {"at": str(at), "token_file": args.token_file})
+            place = {"at": str(at), "token_file": os.path.abspath(args.token_file)}
+            ways = measure_link(device, place)
+            next(row for row in target["devices"] if row["name"] == device).update(place)
             links.append({"from": general, "to": device, **ways["to"]})
             links.append({"from": device, "to": general, **ways["from"]})
     target["links"] = links

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import hetnn
 from hetnn.cli.answer import BadUse
 from hetnn.cli.progress import Progress
+from hetnn.executable import places_of
 from hetnn.importers.model_file import EXPECTED, kind_of
 from hetnn.options import add_option_arguments, given_options
 
@@ -72,18 +73,25 @@ def compile_model(args: argparse.Namespace, progress: Progress) -> Executable:
 
 def load_or_compile(args: argparse.Namespace, progress: Progress) -> Executable:
     """The executable in a .hetnn file, or the model compiled now."""
+    devices = _devices(args)
     if kind_of(args.model) != "hetnn":
-        return compile_model(args, progress)
+        executable = compile_model(args, progress)
+        if devices:
+            executable._move(places_of(devices))
+        return executable
     options = compile_options(args)
     threads = options.pop("threads", None)
     if options or args.target is not None:
         raise BadUse(f"'{args.model}' is compiled already; only --threads can still be given")
     progress("load")
-    return hetnn.load(args.model, threads=threads, devices=_devices(args))
+    return hetnn.load(args.model, threads=threads, devices=devices)
 
 
-def _devices(args: argparse.Namespace) -> dict[str, dict[str, Any]] | None:
-    places = parse_pairs("--device", getattr(args, "device", None) or [])
+def _devices(args: argparse.Namespace) -> dict[str, dict[str, Any]] | str | None:
+    given = getattr(args, "device", None) or []
+    if len(given) == 1 and "=" not in given[0]:
+        return str(given[0])
+    places = parse_pairs("--device", given)
     if places and args.token_file is None:
         raise BadUse("--device needs --token-file, the file of the device server's token")
     return {name: {"at": str(at), "token_file": args.token_file} for name, at in places.items()} or None

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--device",
         action="append",
         metavar="NAME=HOST:PORT",
-        help="of a .hetnn file, a device that stands behind a device server; repeatable",
+        help="a device that stands behind a device server, repeatable; or a target file that says where devices stand",
     )
     parser.add_argument("--token-file", metavar="F", help="the token of --device's servers")
     add_compile_arguments(parser)

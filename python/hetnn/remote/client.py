@@ -20,9 +20,9 @@ from hetnn.backends.code import with_header
 from hetnn.element_types import numpy_type
 from hetnn.errors import Error, InvalidModel, Unavailable
 from hetnn.remote.wire import PROTOCOL, Closed, Refused, Wire, address_of, proof, read_token
+from hetnn.target import PLACE_KEYS
 
 KIND = "remote"
-_KEYS = {"at", "token_file", "timeout_s", "tls", "tls_ca"}
 _DEFAULT_TIMEOUT_S = 30.0
 _MEASURED_CALLS, _MEASURED_BYTES = 30, 4 << 20
 
@@ -31,9 +31,11 @@ def check_place(device: str, place: Any) -> dict[str, Any]:
     """Where a device stands: {"at": HOST:PORT, "token_file": F, "timeout_s"?, "tls"?, "tls_ca"?}; or InvalidModel."""
     if not isinstance(place, Mapping) or not isinstance(place.get("at"), str):
         raise InvalidModel(f"device '{device}': say where it stands, as {{'at': 'HOST:PORT', 'token_file': F}}.")
-    unknown = sorted(set(map(str, place)) - _KEYS)
+    unknown = sorted(set(map(str, place)) - PLACE_KEYS)
     if unknown:
-        raise InvalidModel(f"device '{device}': unknown {', '.join(unknown)}; known are {', '.join(sorted(_KEYS))}.")
+        raise InvalidModel(
+            f"device '{device}': unknown {', '.join(unknown)}; known are {', '.join(sorted(PLACE_KEYS))}."
+        )
     address_of(place["at"])
     if not isinstance(place.get("token_file"), (str, os.PathLike)):
         raise InvalidModel(f"device '{device}': name the file of the server's token as token_file.")
@@ -106,9 +108,12 @@ class _Conversation:
         self._lock = threading.Lock()
 
     def keep(self) -> None:
-        """Sends the code, once: the server knows it by its hash."""
+        """Sends the code where the server does not have it, which it knows by its hash."""
+        deadline = self._deadline()
         with self._lock:
-            self._call({"want": "keep"}, [memoryview(self._image)], self._deadline())
+            answer, _ = self._call({"want": "keep"}, [], deadline)
+            if answer.get("missing"):
+                self._call({"want": "keep"}, [memoryview(self._image)], deadline)
 
     def run(self, arrays: list[Any], types: Sequence[np.dtype[Any]]) -> list[Any]:
         """The outputs for these inputs."""

@@ -141,12 +141,12 @@ class DeviceServer:
             hash, want = header.get("hash"), header.get("want")
             if not isinstance(hash, str):
                 raise InvalidModel(f"a request names its code by hash; found {hash!r}.")
-            if want == "keep":
+            if want == "keep" and payload.nbytes > 0:
                 self._keep(hash, payload)
                 return {"ok": True}, []
             if want == "measure":
                 return {"ok": True}, [np.zeros(_answered_bytes(header.get("answer_bytes")), np.uint8)]
-            if want != "run":
+            if want not in ("keep", "run"):
                 raise InvalidModel(f"a request wants keep, run or measure; found {want!r}.")
             with self._lock:
                 found = self._codes.get(hash)
@@ -154,6 +154,8 @@ class DeviceServer:
                     self._codes.move_to_end(hash)
             if found is None:
                 return {"ok": False, "missing": True}, []
+            if want == "keep":
+                return {"ok": True}, []
             executable, kind, _ = found
             inputs = _arrays_of(executable.inputs, header.get("shapes"), payload)
             with self._turns[kind]:

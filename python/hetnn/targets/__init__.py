@@ -44,5 +44,5 @@ def load_spec(name: str) -> dict[str, Any]:
     hint = f" Did you mean '{near[0]}'?" if near else ""
     raise InvalidModel(
         f"there is no target '{name}'.{hint} Known are {', '.join(known)}, systolic-<rows>x<cols>, "
-        "and the path of a JSON file."
+        "and the path of a JSON file. Others come with the packages that bring them (pip install)."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from hetnn.backends import Port, Run, registry
 from hetnn.errors import DoesNotFit, InvalidModel, Unavailable, Unsupported
 from hetnn.remote.server import DeviceServer
 from hetnn.target import resolve_target
+from serve.server import serving
 
 
 class Small(nn.Module):
@@ -349,7 +351,7 @@ print({row["device"] for row in again.last_times})
 """
 
 
-def test_a_package_brings_one_by_an_entry_point(tmp_path: Path) -> None:
+def test_a_package_brings_one_by_an_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, content in PACKAGE.items():
         (tmp_path / "package" / name).parent.mkdir(exist_ok=True)
         (tmp_path / "package" / name).write_text(content)
@@ -368,3 +370,16 @@ def test_a_package_brings_one_by_an_entry_point(tmp_path: Path) -> None:
         text=True,
     )
     assert "vendor" in names.stdout.split()
+    # Served where it is installed, and refused where it is not.
+    load = [sys.executable, "-c", f"import hetnn; hetnn.load({str(tmp_path / 'x.hetnn')!r})"]
+    refused = subprocess.run(load, capture_output=True, text=True)
+    assert "InvalidModel" in refused.stderr
+    assert "of kind 'vendor'; the kinds that run here are cpu" in refused.stderr
+    assert "Install the package that brings it" in refused.stderr
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    x = np.linspace(-1, 1, 24, dtype=np.float32)
+    with serving("--model", f"x={tmp_path / 'x.hetnn'}") as server:
+        tensor = {"name": "x", "datatype": "FP32", "shape": [2, 12], "data": x.tolist()}
+        status, _, body = server.ask("POST", "/v2/models/x/infer", {"inputs": [tensor]})
+    assert status == 200, body
+    np.testing.assert_allclose(json.loads(body)["outputs"][0]["data"], np.sin(np.maximum(x, 0)), atol=1e-6)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hetnn
@@ -60,6 +62,40 @@ def test_a_way_is_measured_and_plans_take_it(
         links = [{**row, "latency_us": latency_us, "bytes_per_us": 1e9} for row in target["links"]]
         report[latency_us] = hetnn.plan(TEXT, {**target, "links": links}).report("dict")["predicted_us"]
     assert report[0.0] <= report[1e6] < 1e6
+
+
+def test_a_target_file_says_where_a_device_stands(
+    port: int, token_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is compiled for it runs there, what is saved runs wherever it is loaded."""
+    out, at = tmp_path / "there.json", f"127.0.0.1:{port}"
+    assert main(["calibrate", "--device", f"relu-only={at}", "--token-file", str(token_file), "-o", str(out)]) == 0
+    x = np.linspace(-1, 1, 3 * 64 * 64, dtype=np.float32).reshape(1, 3, 64, 64)
+    exe = hetnn.compile(TEXT, out, strategy="take-all")
+    again = pickle.loads(pickle.dumps(exe))
+    exe.save(tmp_path / "net.hetnn")
+    here, there = hetnn.load(tmp_path / "net.hetnn"), hetnn.load(tmp_path / "net.hetnn", devices=out)
+    for executable, place in ((exe, at), (again, at), (there, at), (here, "local")):
+        np.testing.assert_array_equal(executable(x), np.maximum(x, 0))
+        assert [(row["device"], row["at"]) for row in executable.last_times] == [("relu-only", place)]
+    (tmp_path / "net.ir").write_text(TEXT)
+    np.savez(tmp_path / "x.npz", x=x)
+    for words in (
+        [tmp_path / "net.hetnn", "--device", out],
+        [tmp_path / "net.ir", "--target", out],
+        [tmp_path / "net.ir", "--target", "cpu+relu-only", "--device", f"relu-only={at}", "--token-file", token_file],
+    ):
+        capsys.readouterr()
+        assert main(["run", *map(str, words), "--inputs", str(tmp_path / "x.npz"), "--json"]) == 0
+        assert "outputs" in json.loads(capsys.readouterr().out)
+    target = json.loads(out.read_text())
+    target["devices"][1]["at"] = "127.0.0.1:9"
+    out.write_text(json.dumps(target))
+    with pytest.raises(Unavailable, match="no connection"):
+        hetnn.compile(TEXT, out, strategy="take-all")
+    (tmp_path / "plain.json").write_text(json.dumps(resolve_target("cpu+relu-only")))
+    with pytest.raises(hetnn.InvalidModel, match="does not say where a device stands"):
+        hetnn.load(tmp_path / "net.hetnn", devices=tmp_path / "plain.json")
 
 
 def test_a_way_that_is_not_there_says_so(token_file: Path) -> None:

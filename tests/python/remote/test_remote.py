@@ -25,6 +25,8 @@ from torch import nn
 
 import hetnn
 from faults import ROUNDS, paused
+from hetnn import _core
+from hetnn.backends import Backend
 from hetnn.errors import Error, InvalidModel, Unavailable
 from hetnn.remote.server import DeviceServer
 from hetnn.remote.wire import Wire, begun, framed, proof
@@ -133,6 +135,75 @@ def test_code_that_was_forgotten_is_sent_again(saved: Any, token_file: Path) -> 
     for _ in range(3):
         assert torch.equal(exe(x), expected)
     server.end()
+
+
+def test_code_travels_once(saved: Any, server: DeviceServer, token_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that has it is not sent it again, whoever asks."""
+    path, x, expected = saved
+    kept: list[str] = []
+    keep = server._keep
+    monkeypatch.setattr(server, "_keep", lambda hash, payload: (kept.append(hash), keep(hash, payload)))
+    for _ in range(3):
+        assert torch.equal(loaded(path, server.port, token_file)(x), expected)
+    assert len(kept) == len(set(kept)) == 2  # of two subprograms
+
+
+def test_a_token_that_is_no_longer_the_servers(saved: Any, token_file: Path) -> None:
+    path, x, expected = saved
+    server = serving()
+    exe = loaded(path, server.port, token_file)
+    assert torch.equal(exe(x), expected)
+    server.end()
+    devices = [row for row in resolve_target("relu-only")["devices"] if row["kind"] != "cpu"]
+    server = DeviceServer(devices, "another", f"127.0.0.1:{server.port}")
+    threading.Thread(target=server.serve, daemon=True).start()
+    with pytest.raises(Unavailable, match="the token is not this device server's"):
+        exe(x)
+    token_file.write_text("another\n")
+    assert torch.equal(exe(x), expected)
+    server.end()
+
+
+class _Waits(Backend):
+    """Takes a tenth of a second for its operator."""
+
+    version, op = "1", ""
+
+    def supports(self, node: Any) -> list[str]:
+        return [] if node.nodes()[-1]["op"] == self.op else ["other_op"]
+
+    def compile(self, graph: Any) -> bytes:
+        return bytes(graph.print(), "utf-8")
+
+    def open(self, code: bytes, inputs: Any, outputs: Any) -> Any:
+        graph = _core.Graph.parse(code.decode())
+
+        def run(arrays: list[Any]) -> Any:
+            time.sleep(0.1)
+            return _core.interpret(graph, arrays)
+
+        return run
+
+
+def test_devices_elsewhere_work_at_the_same_time(token_file: Path, tmp_path: Path) -> None:
+    text = "graph @g {stage = imported} (%x: f32[2,12]) -> (%z) {\n  %a = sin(%x) : f32[2,12]\n"
+    text += "  %b = cos(%x) : f32[2,12]\n  %z = add(%a, %b) : f32[2,12]\n}"
+    ops = ("sin", "cos")
+    for op in ops:
+        hetnn.register_backend(f"waits-{op}", type("Waits", (_Waits,), {"op": op}))
+    hetnn.compile(text, "+".join(["cpu", *(f"waits-{op}" for op in ops)]), strategy="take-all").save(tmp_path / "n")
+    servers = [serving(device=f"waits-{op}") for op in ops]
+    places = {
+        f"waits-{op}": {"at": f"127.0.0.1:{server.port}", "token_file": token_file}
+        for op, server in zip(ops, servers, strict=True)
+    }
+    exe = hetnn.load(tmp_path / "n", devices=places)
+    x = np.ones((2, 12), np.float32)
+    np.testing.assert_allclose(exe(x), np.sin(x) + np.cos(x), atol=1e-6)
+    first, second, _ = exe.last_times
+    assert {first["at"], second["at"]} == {place["at"] for place in places.values()}
+    assert max(first["start_us"], second["start_us"]) + 50_000 < min(first["finish_us"], second["finish_us"])
+    [server.end() for server in servers]
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,15 @@ class NarrowNary final : public Kernel {
 
   void add(const Nest::Tile& tile, int64_t r, int64_t c, int64_t n, const std::byte* const* inputs,
            uint8_t* out) const {
-    uint8_t room[kChunk];
-    std::fill_n(out, n, uint8_t{0});
-    for (size_t k = 0; k < inputs_.size(); ++k) bytes_(columns(tile, r, c, n, inputs, k, room), out, n);
+    uint8_t room[kMaxFanIn][kChunk];
+    if (inputs_.empty()) std::fill_n(out, n, uint8_t{0});
+    for (size_t done = 0; done < inputs_.size();) {
+      const size_t count = std::min(inputs_.size() - done, fan_in_ - (done > 0 ? 1 : 0));
+      const uint8_t* pointers[kMaxFanIn];
+      for (size_t k = 0; k < count; ++k) pointers[k] = columns(tile, r, c, n, inputs, done + k, room[k]);
+      bytes_({pointers, static_cast<int>(count), done == 0, out, n});
+      done += count;
+    }
   }
 
   void add(const Nest::Tile& tile, int64_t r, int64_t c, int64_t n, const std::byte* const* inputs,

@@ -46,6 +46,8 @@ struct F16 {
     return Load(narrow);
   }
 #endif
+  static HWY_INLINE VF RoundSum(VF v) { return Round(v); }
+  static HWY_INLINE void StoreRounded(VF v, uint16_t* p) { Store(v, p); }
 };
 
 struct BF16 {
@@ -57,54 +59,85 @@ struct BF16 {
   // To nearest even; a NaN stays one.
   static HWY_INLINE VF Round(VF v) {
     const DU d;
-    const auto bits = hn::BitCast(d, v);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-    const auto nearest = hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fffU)));
-    const auto quiet = hn::Or(bits, hn::Set(d, 0x400000U));
-    const VF chosen = hn::IfThenElse(hn::IsNaN(v), hn::BitCast(DF(), quiet), hn::BitCast(DF(), nearest));
+    const auto quiet = hn::Or(hn::BitCast(d, v), hn::Set(d, 0x400000U));
+    const VF chosen = hn::IfThenElse(hn::IsNaN(v), hn::BitCast(DF(), quiet), hn::BitCast(DF(), Nearest(v)));
     return hn::BitCast(DF(), hn::And(hn::BitCast(d, chosen), hn::Set(d, 0xffff0000U)));
   }
-  static HWY_INLINE void Store(VF v, uint16_t* p) {
-    const auto high = hn::ShiftRight<16>(hn::BitCast(DU(), Round(v)));
-    hn::StoreU(hn::DemoteTo(D(), hn::BitCast(DI(), high)), D(), p);
+  static HWY_INLINE void Store(VF v, uint16_t* p) { StoreHigh(hn::BitCast(DU(), Round(v)), p); }
+  // Of a sum of values of the type, whose NaN has no digits that could carry.
+  static HWY_INLINE VF RoundSum(VF v) { return hn::BitCast(DF(), hn::And(Nearest(v), hn::Set(DU(), 0xffff0000U))); }
+  static HWY_INLINE void StoreRounded(VF v, uint16_t* p) { StoreHigh(hn::BitCast(DU(), v), p); }
+
+ private:
+  static HWY_INLINE hn::Vec<DU> Nearest(VF v) {
+    const DU d;
+    const auto bits = hn::BitCast(d, v);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+    return hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fffU)));
+  }
+  static HWY_INLINE void StoreHigh(hn::Vec<DU> bits, uint16_t* p) {
+    hn::StoreU(hn::DemoteTo(D(), hn::BitCast(DI(), hn::ShiftRight<16>(bits))), D(), p);
   }
 };
 
-template <typename T, bool kWeighs, bool kRounds>
-void Halves(const HalvesPass& pass) {
-  const auto rounded = [](VF v) HWY_ATTR {
-    if constexpr (kRounds) {
-      return T::Round(v);
-    } else {
-      return v;
+// Sums of kVectors vectors, of which of(k) says where those of input k stand.
+template <typename T, bool kWeighs, bool kRounds, int kVectors, typename Of>
+HWY_INLINE void SumHalves(const HalvesPass& pass, const Of& of, float* so_far, uint16_t* out) {
+  VF sums[kVectors];
+  const auto each_term = [&](int k, const auto& take) HWY_ATTR {
+    const uint16_t* const from = of(k);
+    for (int v = 0; v < kVectors; ++v) {
+      VF x = T::Load(from + v * kLanes);
+      if constexpr (kWeighs) {
+        x = hn::Mul(x, hn::Set(DF(), pass.coefficients[k]));
+        if constexpr (kRounds) x = T::Round(x);
+      }
+      take(sums[v], x);
     }
   };
-  // Of the last elements, which fill no vector, copies with room behind are read.
-  uint16_t part[kLanes] = {};
-  for (int64_t i = 0; i < pass.n; i += kLanes) {
-    const auto lanes = static_cast<size_t>(std::min<int64_t>(kLanes, pass.n - i));
-    const bool whole = lanes == static_cast<size_t>(kLanes);
-    const auto term = [&](int k) HWY_ATTR {
-      const uint16_t* from = pass.inputs[k] + i;
-      if (!whole) std::copy_n(from, lanes, part);
-      const VF x = T::Load(whole ? from : part);
-      if constexpr (kWeighs) {
-        return rounded(hn::Mul(x, hn::Set(DF(), pass.coefficients[k])));
-      } else {
-        return x;
-      }
-    };
-    VF sum = pass.first ? term(0) : hn::LoadU(DF(), pass.so_far + i);
-    for (int k = pass.first ? 1 : 0; k < pass.count; ++k) sum = rounded(hn::Add(sum, term(k)));
-    if (pass.out == nullptr) {
-      hn::StoreU(sum, DF(), pass.so_far + i);
-    } else if (whole) {
-      T::Store(sum, pass.out + i);
+  if (!pass.first) {
+    for (int v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(DF(), so_far + v * kLanes);
+  } else {
+    // A NaN of a value alone may not be quiet.
+    const bool alone = kRounds && !kWeighs && pass.count == 1;
+    each_term(0, [&](VF& sum, VF x) HWY_ATTR { sum = alone ? T::Round(x) : x; });
+  }
+  for (int k = pass.first ? 1 : 0; k < pass.count; ++k) {
+    each_term(k, [](VF& sum, VF x) HWY_ATTR {
+      sum = hn::Add(sum, x);
+      if constexpr (kRounds) sum = kWeighs ? T::Round(sum) : T::RoundSum(sum);
+    });
+  }
+  for (int v = 0; v < kVectors; ++v) {
+    if (out == nullptr) {
+      hn::StoreU(sums[v], DF(), so_far + v * kLanes);
+    } else if constexpr (kRounds) {
+      T::StoreRounded(sums[v], out + v * kLanes);
     } else {
-      T::Store(sum, part);
-      std::copy_n(part, lanes, pass.out + i);
+      T::Store(sums[v], out + v * kLanes);
     }
   }
+}
+
+template <typename T, bool kWeighs, bool kRounds>
+void Halves(const HalvesPass& pass) {
+  constexpr int kVectors = 4;
+  int64_t i = 0;
+  const auto at = [&](int k) HWY_ATTR { return pass.inputs[k] + i; };
+  const auto out = [&] { return pass.out == nullptr ? nullptr : pass.out + i; };
+  for (; i + kVectors * kLanes <= pass.n; i += kVectors * kLanes)
+    SumHalves<T, kWeighs, kRounds, kVectors>(pass, at, pass.so_far + i, out());
+  for (; i + kLanes <= pass.n; i += kLanes) SumHalves<T, kWeighs, kRounds, 1>(pass, at, pass.so_far + i, out());
+  if (i == pass.n) return;
+  // Of the last elements, which fill no vector, copies with room behind are read.
+  const auto lanes = static_cast<size_t>(pass.n - i);
+  uint16_t part[kLanes] = {}, result[kLanes];
+  const auto copy = [&](int k) HWY_ATTR {
+    std::copy_n(pass.inputs[k] + i, lanes, part);
+    return static_cast<const uint16_t*>(part);
+  };
+  SumHalves<T, kWeighs, kRounds, 1>(pass, copy, pass.so_far + i, pass.out == nullptr ? nullptr : result);
+  if (pass.out != nullptr) std::copy_n(result, lanes, pass.out + i);
 }
 
 template <typename T>
@@ -142,12 +175,32 @@ void RoundBlock(const Block& block) {
   }
 }
 
-void Bytes(const uint8_t* x, uint8_t* out, int64_t n) {
+void Bytes(const BytesPass& pass) {
   const hn::CappedTag<uint8_t, 64> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const uint8_t* const from = pass.first ? pass.inputs[0] : pass.out;
+  const int begin = pass.first ? 1 : 0;
   int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, out + i)), d, out + i);
-  for (; i < n; ++i) out[i] = static_cast<uint8_t>(out[i] + x[i]);
+  for (; i + 4 * lanes <= pass.n; i += 4 * lanes) {
+    const auto at = [&](const uint8_t* p, int64_t v) HWY_ATTR { return hn::LoadU(d, p + i + v * lanes); };
+    auto a = at(from, 0), b = at(from, 1), c = at(from, 2), e = at(from, 3);
+    for (int k = begin; k < pass.count; ++k) {
+      const uint8_t* const x = pass.inputs[k];
+      a = hn::Add(a, at(x, 0));
+      b = hn::Add(b, at(x, 1));
+      c = hn::Add(c, at(x, 2));
+      e = hn::Add(e, at(x, 3));
+    }
+    hn::StoreU(a, d, pass.out + i);
+    hn::StoreU(b, d, pass.out + i + lanes);
+    hn::StoreU(c, d, pass.out + i + 2 * lanes);
+    hn::StoreU(e, d, pass.out + i + 3 * lanes);
+  }
+  for (; i < pass.n; ++i) {
+    uint8_t sum = from[i];
+    for (int k = begin; k < pass.count; ++k) sum = static_cast<uint8_t>(sum + pass.inputs[k][i]);
+    pass.out[i] = sum;
+  }
 }
 
 template <typename T>

@@ -37,8 +37,15 @@ HalvesConversion halves_conversion(DType dtype);
 /// Rounds every element to the digits of f16 or bf16.
 BlockFunction round_function(DType dtype);
 
-/// out[i] += x[i] modulo 256.
-using BytesFunction = void (*)(const uint8_t* x, uint8_t* out, int64_t n);
+/// The sum of those inputs modulo 256, and in a pass that is not the first of what is in `out`.
+struct BytesPass {
+  const uint8_t* const* inputs;
+  int count;
+  bool first;
+  uint8_t* out;
+  int64_t n;
+};
+using BytesFunction = void (*)(const BytesPass&);
 BytesFunction bytes_function();
 
 }  // namespace hetnn::kernels

@@ -373,6 +373,14 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Of every subprogram, the kind of device that its code is for.")
+      .def_property_readonly(
+          "devices",
+          [](const Executable& e) {
+            std::vector<std::string> out;
+            for (const program::Subprogram& subprogram : e.program()->subprograms) out.push_back(subprogram.device);
+            return out;
+          },
+          "Of every subprogram, the name of the device that it runs on.")
       .def("kept_bytes", &Executable::kept_bytes, py::call_guard<py::gil_scoped_release>(),
            "Bytes of memory that idle runs keep.")
       .def_property_readonly(

@@ -280,6 +280,11 @@ class Executable:
         Of every subprogram, the earlier ones that it waits for.
         """
     @property
+    def devices(self) -> list[str]:
+        """
+        Of every subprogram, the name of the device that it runs on.
+        """
+    @property
     def hints(self) -> dict[str, int]:
         """
         The example's value of every symbol.

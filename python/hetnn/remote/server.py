@@ -50,9 +50,10 @@ class DeviceServer:
         if not token:
             raise InvalidModel("a device server needs a token. Give a file with one line of text.")
         self._devices = [(str(device["kind"]), device.get("spec")) for device in devices]
-        self._turns = {kind: threading.Lock() for kind, _ in self._devices}
+        self._turns = [threading.Lock() for _ in self._devices]
         self._token, self._tls, self._threads, self._most_code_bytes = token, tls, threads, most_code_bytes
-        self._codes: OrderedDict[str, tuple[Executable, str, int]] = OrderedDict()
+        # Each with its device's turn and its bytes.
+        self._codes: OrderedDict[str, tuple[Executable, threading.Lock, int]] = OrderedDict()
         self._lock = threading.Lock()
         self._wires: set[Wire] = set()
         self._ending = threading.Event()
@@ -156,9 +157,9 @@ class DeviceServer:
                 return {"ok": False, "missing": True}, []
             if want == "keep":
                 return {"ok": True}, []
-            executable, kind, _ = found
+            executable, turn, _ = found
             inputs = _arrays_of(executable.inputs, header.get("shapes"), payload)
-            with self._turns[kind]:
+            with turn:
                 outputs = executable.run(inputs)
             times = [{"cycles": row["cycles"]} for row in executable.last_times]
             return {"ok": True, "shapes": [list(array.shape) for array in outputs], "times": times}, outputs
@@ -175,7 +176,8 @@ class DeviceServer:
             raise Unavailable(f"code of {payload.nbytes} bytes; this server keeps {self._most_code_bytes} in all.")
         executable = Executable.from_image(bytes(payload), self._threads)
         (kind,) = set(executable._engine.code_kinds)
-        spec = next((device.get("spec") for device in executable.target["devices"] if device["kind"] == kind), None)
+        (name,) = set(executable._engine.devices)
+        spec = next((device.get("spec") for device in executable.target["devices"] if device["name"] == name), None)
         if (kind, spec) not in self._devices:
             served = ", ".join(kind for kind, _ in self._devices)
             same = any(kind == other for other, _ in self._devices)
@@ -184,7 +186,7 @@ class DeviceServer:
                 f"has {served}. Compile for the device that stands here."
             )
         with self._lock:
-            self._codes[hash] = (executable, kind, payload.nbytes)
+            self._codes[hash] = (executable, self._turns[self._devices.index((kind, spec))], payload.nbytes)
             while sum(bytes for _, _, bytes in self._codes.values()) > self._most_code_bytes:
                 self._codes.popitem(last=False)
 

@@ -128,11 +128,12 @@ class Fuzz:
             ({"want": "run", "hash": self.hash, "shapes": [[1, 3, 4, 4]]}, X.tobytes()),
             ({"want": "keep", "hash": self.hash}, self.image),
             ({"want": "measure", "hash": "", "answer_bytes": 64}, b"1234"),
+            ({"want": "keep", "hash": self.hash}, b""),  # asks whether it is there
         ]
 
     def altered(self, draw: random.Random) -> bytes:
         """One message, or several, of which something is altered."""
-        header, payload = draw.choices(self.seeds(), (6, 3, 1))[0]
+        header, payload = draw.choices(self.seeds(), (6, 3, 1, 1))[0]
         header = copy.deepcopy(header)
         way = draw.random()
         if way < 0.4:
@@ -198,7 +199,7 @@ class Fuzz:
 
     def check(self, number: int) -> None:
         """The right messages are answered as ever."""
-        run, keep, _ = (message(*seed, random.Random(0), odd=0) for seed in self.seeds())
+        run, keep, *_ = (message(*seed, random.Random(0), odd=0) for seed in self.seeds())
         if not self.answers(keep + run).endswith(np.maximum(X, 0).tobytes()):
             self.find(number, "the right messages are not answered any more")
 

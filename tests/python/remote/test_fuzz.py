@@ -27,7 +27,7 @@ def test_no_flipped_bit_is_taken_for_what_was_sent() -> None:
     """Each of a request and of its answer, and some of the code's."""
     made = fuzz_devices.Fuzz(0)
     plain = random.Random(0)
-    run, keep, _ = (fuzz_devices.message(header, payload, plain, 0) for header, payload in made.seeds())
+    run, keep, *_ = (fuzz_devices.message(header, payload, plain, 0) for header, payload in made.seeds())
     answer = made.answers(keep + run)
     assert answer.endswith(np.maximum(fuzz_devices.X, 0).tobytes())
     for sound, bits in ((run, range(8 * len(run))), (keep, plain.sample(range(8 * len(keep)), 3000))):

@@ -78,7 +78,10 @@ def load(
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     places = places_of(devices)
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, _sent_to(places)))
+    mapped = {} if copy else _sent_to(places)
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, mapped))
+    if copy and places:
+        loaded._move(places)
     loaded._set_places(places)
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     loaded._file = file if file is not None and file.is_there() else None
@@ -227,7 +230,7 @@ class Executable(Shown):
         self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
         self._limits: tuple[int | None, bool] = (None, False)
         self._places: dict[str, dict[str, Any]] = {}  # of the devices that stand elsewhere
-        self._here: _runtime.Executable | None = None  # with their own code, where it was compiled and not loaded
+        self._here: _runtime.Executable | None = None  # with their own code, where no file has it
 
     @classmethod
     def from_image(
@@ -560,10 +563,18 @@ class Executable(Shown):
 
     def _with_own_code(self) -> _runtime.Executable:
         """The program with the code of its devices, also where they stand elsewhere since it was compiled."""
-        if self._here is None:
+        if not self._places:
             return self._engine
-        write_states(self.states, self._here.own_session, self.state_dict())
-        return self._here
+        here = self._here
+        if here is None:
+            if self._file is None or not self._file.is_there():
+                raise InvalidModel(
+                    "the file that this was loaded from is not there any more, or was written, and with it the code of "
+                    "devices that stand elsewhere. Load with copy=True to be free of it."
+                )
+            here = _runtime.Executable.load(self._file.path, self.threads)
+        write_states(self.states, here.own_session, self.state_dict())
+        return here
 
     def on_batches(self, columns: Mapping[str, str] | None = None, batch: int | None = None) -> OnBatches:
         """A function of `{column: array}`, or of an array, for any number of rows: `ds.map_batches(exe.on_batches())`.

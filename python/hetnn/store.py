@@ -50,7 +50,7 @@ class Store:
     def add(self, id: str, executable: Executable | str | os.PathLike[str], version: int | None = None) -> int:
         """Keeps an executable, or that of a .hetnn file, and returns its version: the next one, unless it is given."""
         if isinstance(executable, Executable):
-            return int(self._kept.add_image(id, executable._engine.image(), version)["version"])
+            return int(self._kept.add_image(id, executable._with_own_code().image(), version)["version"])
         return int(self._kept.add_file(id, os.fspath(executable), version)["version"])
 
     def list(self) -> dict[str, Any]:

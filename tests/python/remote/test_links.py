@@ -78,6 +78,21 @@ def test_a_target_file_says_where_a_device_stands(
     for executable, place in ((exe, at), (again, at), (there, at), (here, "local")):
         np.testing.assert_array_equal(executable(x), np.maximum(x, 0))
         assert [(row["device"], row["at"]) for row in executable.last_times] == [("relu-only", place)]
+    # What was loaded is saved with the device's own code, too, as long as that is known.
+    copied = hetnn.load(tmp_path / "net.hetnn", devices=out, copy=True)
+    for executable in (there, copied):
+        executable.save(tmp_path / "again.hetnn")
+        assert (tmp_path / "again.hetnn").read_bytes() == (tmp_path / "net.hetnn").read_bytes()
+    store = hetnn.Store(tmp_path / "store")
+    store.add("net", there)
+    np.testing.assert_array_equal(store.load("net")(x), np.maximum(x, 0))
+    assert store.load("net").last_times[0]["at"] == "local"
+    assert store.load("net")._engine.code_kinds == ["npu"]
+    (tmp_path / "gone.hetnn").write_bytes((tmp_path / "net.hetnn").read_bytes())
+    there = hetnn.load(tmp_path / "gone.hetnn", devices=out)
+    (tmp_path / "gone.hetnn").unlink()
+    with pytest.raises(hetnn.InvalidModel, match="the file that this was loaded from is not there any more"):
+        there.save(tmp_path / "again.hetnn")
     (tmp_path / "net.ir").write_text(TEXT)
     np.savez(tmp_path / "x.npz", x=x)
     for words in (

@@ -137,7 +137,7 @@ def codes(executable: Executable) -> dict[str, dict[str, Any]]:
     """By the name of each subprogram for an Ethos-U, the arrays of its code: Vela's, and hetnn's own two."""
     from hetnn import _runtime
 
-    program = json.loads(_runtime.take_apart(executable._engine.image(), "the executable")["program"])
+    program = json.loads(_runtime.take_apart(executable._with_own_code().image(), "the executable")["program"])
     return {
         row["name"]: arrays_of(taken_apart(row["device"], bytes.fromhex(row["code_hex"]))[2])
         for row in program["subprograms"]

@@ -3,6 +3,8 @@
 #include <pybind11/stl.h>
 
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "bindings/arrays.h"
 #include "hetnn/base/dtype_names.h"
@@ -10,6 +12,8 @@
 
 namespace hetnn {
 namespace {
+
+namespace py = pybind11;
 
 /// A row of the table as Python sees it.
 struct ElementType {
@@ -27,6 +31,49 @@ std::vector<ElementType> element_types() {
                    std::string(torch), std::string(onnx), std::string(tflite), std::string(c)});
   }
   return out;
+}
+
+// What a tensor of torch answers. Throws what it raises.
+class Asked {
+ public:
+  explicit Asked(py::handle tensor) : tensor_(tensor) {}
+  py::object attribute(const py::str& name) const { return checked(PyObject_GetAttr(tensor_.ptr(), name.ptr())); }
+  py::object call(const py::str& name) const { return checked(PyObject_CallMethodNoArgs(tensor_.ptr(), name.ptr())); }
+
+ private:
+  static py::object checked(PyObject* value) {
+    if (!value) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(value);
+  }
+  py::handle tensor_;
+};
+
+// It is asked for no more than reading it takes: small networks take less time than its own `numpy`.
+py::object array_over(const py::handle& tensor, const py::dtype& dtype) {
+  struct Names {
+    py::str is_cpu = interned("is_cpu"), is_contiguous = interned("is_contiguous"), is_neg = interned("is_neg"),
+            data_ptr = interned("data_ptr"), shape = interned("shape");
+    static py::str interned(const char* name) {
+      return py::reinterpret_steal<py::str>(PyUnicode_InternFromString(name));
+    }
+  };
+  // Never freed: the interpreter ends before static objects do.
+  static const Names& names = *new Names;
+  try {
+    const Asked asked(tensor);
+    if (asked.attribute(names.is_cpu).ptr() != Py_True || asked.call(names.is_contiguous).ptr() != Py_True ||
+        asked.call(names.is_neg).ptr() != Py_False)
+      return py::none();
+    void* const at = PyLong_AsVoidPtr(asked.call(names.data_ptr).ptr());
+    const auto shape = py::reinterpret_borrow<py::tuple>(asked.attribute(names.shape));
+    std::vector<py::ssize_t> sizes;
+    sizes.reserve(shape.size());
+    for (const py::handle size : shape) sizes.push_back(PyLong_AsSsize_t(size.ptr()));
+    if (PyErr_Occurred()) throw py::error_already_set();
+    return py::array(dtype, std::move(sizes), at, tensor);
+  } catch (const py::error_already_set&) {  // such as one without memory of its own; the way that takes longer says why
+    return py::none();
+  }
 }
 
 }  // namespace
@@ -61,6 +108,8 @@ void bind_runtime_element_types(pybind11::module_& m) {
       },
       pybind11::arg("name"),
       "The numpy dtype of an element type. Unsupported where ml_dtypes, which has it, is absent.");
+  m.def("array_over", &array_over, pybind11::arg("tensor"), pybind11::arg("dtype"),
+        "The memory of a contiguous tensor of torch on the CPU as an array of that type; None of any other.");
 }
 
 }  // namespace hetnn

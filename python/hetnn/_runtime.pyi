@@ -30,6 +30,7 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "array_over",
     "device_kinds",
     "element_types",
     "exposable",
@@ -546,6 +547,11 @@ class RunQueue:
         """
         For the requests that were submitted since the last one.
         """
+
+def array_over(tensor: typing.Any, dtype: numpy.dtype[typing.Any]) -> typing.Any:
+    """
+    The memory of a contiguous tensor of torch on the CPU as an array of that type; None of any other.
+    """
 
 def device_kinds() -> list[str]:
     """

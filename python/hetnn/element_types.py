@@ -41,8 +41,25 @@ def _beyond_numpy(dtype: Any) -> tuple[Any, np.dtype[Any]] | None:
     return getattr(sys.modules["torch"], integers), np.dtype(numpy_type(ours))
 
 
+@cache
+def _array_type(dtype: Any) -> np.dtype[Any] | None:
+    """The arrays' type of a type of torch's; None where it has none, or tensors have more than their memory."""
+    try:
+        beyond = _beyond_numpy(dtype)
+    except Unsupported:
+        return None
+    if beyond is not None:
+        return beyond[1]
+    name = str(dtype).removeprefix("torch.")
+    return None if dtype.is_complex else next((NUMPY[row.name] for row in TYPES if row.torch == name), None)
+
+
 def array_at_once(tensor: Any) -> npt.NDArray[Any] | None:
     """As `array_of`, of a tensor that is nothing but its memory; None of any other."""
+    dtype = _array_type(tensor.dtype)
+    over: npt.NDArray[Any] | None = None if dtype is None else _runtime.array_over(tensor, dtype)
+    if over is not None:
+        return over
     try:
         beyond = _beyond_numpy(tensor.dtype)
         array: npt.NDArray[Any] = tensor.numpy() if beyond is None else tensor.view(beyond[0]).numpy().view(beyond[1])

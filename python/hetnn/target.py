@@ -65,12 +65,19 @@ def _resolved(target: Any) -> dict[str, Any]:
     if whole:
         if [part for part in parts if part != "cpu"] != whole:
             raise InvalidModel(f"'{whole[0]}' is a target with devices of its own; it cannot be joined with others.")
-        return dict(sheets[whole[0]])
+        return _whole(sheets[whole[0]])
     return _assemble([_npu(sheets[part]) if part in sheets else _device(part) for part in parts])
 
 
 def _of_sheet(sheet: Any) -> dict[str, Any]:
-    return dict(sheet) if isinstance(sheet, Mapping) and "devices" in sheet else _assemble([_npu(sheet)])
+    return _whole(sheet) if isinstance(sheet, Mapping) and "devices" in sheet else _assemble([_npu(sheet)])
+
+
+def _whole(target: Mapping[str, Any]) -> dict[str, Any]:
+    """One with devices of its own, whose rows the compiler reads."""
+    if not isinstance(target["devices"], (list, tuple)):
+        raise InvalidModel(f"a target's devices are a list of objects; found {type(target['devices']).__name__}.")
+    return dict(target)
 
 
 def _parts(target: str) -> list[str]:

@@ -101,6 +101,9 @@ def test_a_target_nested_without_end_is_refused(tmp_path: Path) -> None:
         hetnn.plan(MODEL, str(path))
     with pytest.raises(hetnn.InvalidModel, match=r"devices\[0\] has the unknown key 'kindd'; did you mean 'kind'"):
         hetnn.plan(MODEL, {"name": "t", "devices": [{"name": "cpu", "kindd": "cpu"}]})
+    for devices in (7, None, {"cpu": "cpu"}):
+        with pytest.raises(hetnn.InvalidModel, match="a target's devices are a list of objects; found"):
+            hetnn.plan(MODEL, {"name": "t", "devices": devices})
 
 
 def dumped(folder: Path) -> list[str]:

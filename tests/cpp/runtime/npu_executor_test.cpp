@@ -113,7 +113,7 @@ TEST(Executors, NameTheKindsThereAre) {
       },
       testing::ThrowsMessage<InvalidModel>(
           testing::HasSubstr("tpu0: its code is for a device of kind 'tpu'; the kinds that run here are cpu, "
-                             "npu, null. Compile for one of them.")));
+                             "npu, null. Install the package that brings it, or compile for one of these.")));
 }
 
 TEST(Executors, RefuseCodeOfAnotherVersion) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <vector>
 
 #include "hetnn/kernels/conv/geometry.h"
@@ -130,26 +128,9 @@ class Halo {
 
   // Those of some planes.
   void fill_pixels(const Element* from, int64_t plane, int64_t count, Element* to) const {
-    constexpr bool kInterleaves = kElem >= 2 || (kElem == 1 && std::endian::native == std::endian::little);
-    if constexpr (kInterleaves) {
-      if (g_.channels == 3) return interleave_three(from, plane, count, to);
-    }
+    if (g_.channels == 3) return interleave_three(from, plane, count, to);
     for (int64_t c = 0; c < g_.channels; ++c)
       for (int64_t i = 0; i < count; ++i) to[i * g_.channels + c] = from[c * plane + i];
-  }
-
-  template <typename T>
-  static void interleave_three(const T* from, int64_t plane, int64_t count, T* to) {
-    kernels::interleave_three(from, plane, count, to);
-  }
-  // Three bytes at once, and one more that the next pixel overwrites.
-  static void interleave_three(const int8_t* from, int64_t plane, int64_t count, int8_t* to) {
-    const auto byte = [&](int64_t i, int64_t c) { return uint32_t{static_cast<uint8_t>(from[c * plane + i])}; };
-    for (int64_t i = 0; i + 1 < count; ++i) {
-      const uint32_t pixel = byte(i, 0) | byte(i, 1) << 8 | byte(i, 2) << 16;
-      std::memcpy(to + 3 * i, &pixel, sizeof pixel);
-    }
-    for (int64_t c = 0; c < 3 && count > 0; ++c) to[3 * (count - 1) + c] = from[c * plane + count - 1];
   }
 
   WindowGeometry g_;

@@ -41,5 +41,8 @@ void interleave_three(const float* from, int64_t plane, int64_t count, float* to
 void interleave_three(const uint16_t* from, int64_t plane, int64_t count, uint16_t* to) {
   HETNN_CHOSEN(InterleaveThree<uint16_t>)(from, plane, count, to);
 }
+void interleave_three(const int8_t* from, int64_t plane, int64_t count, int8_t* to) {
+  HETNN_CHOSEN(InterleaveThree<int8_t>)(from, plane, count, to);
+}
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

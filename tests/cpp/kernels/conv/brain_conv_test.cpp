@@ -61,14 +61,16 @@ TEST(BrainConv2d, FirstLayersReadImagesOfEitherLayout) {
   for (const Case& c : {Case{2, 3, 23, 21, 40, 7, 2, 3, 1}, Case{1, 3, 9, 40, 17, 3, 2, 1, 1},
                         Case{1, 4, 8, 9, 16, 3, 1, 1, 1}, Case{1, 2, 11, 12, 33, 5, 3, 0, 1}})
     check_layer(c, c.n == 2);
-  const std::vector<int64_t> y = {1, 20, 6, 19};
-  Tensor image = plain({1, 3, 12, 38}, short_values(3 * 12 * 38, 5), DType::bf16);
-  const Tensor weight = plain({20, 3, 3, 3}, short_values(20 * 27, 6), DType::bf16);
-  const Params params = {{"stride", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{1, 1}}};
-  const auto of_planes = run_kernel("conv2d_bf16", {image, weight}, {TensorView::nhwc(DType::bf16, y)}, params);
-  image.view = TensorView::nhwc(DType::bf16, image.view.shape());
-  expect_same(run_kernel("conv2d_bf16", {image, weight}, {TensorView::nhwc(DType::bf16, y)}, params)[0], of_planes[0],
-              "an image channels last");
+  for (const int64_t width : {5, 32, 38, 97}) {
+    const std::vector<int64_t> y = {1, 20, 6, (width + 1) / 2};
+    Tensor image = plain({1, 3, 12, width}, short_values(3 * 12 * width, 5), DType::bf16);
+    const Tensor weight = plain({20, 3, 3, 3}, short_values(20 * 27, 6), DType::bf16);
+    const Params params = {{"stride", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{1, 1}}};
+    const auto of_planes = run_kernel("conv2d_bf16", {image, weight}, {TensorView::nhwc(DType::bf16, y)}, params);
+    image.view = TensorView::nhwc(DType::bf16, image.view.shape());
+    expect_same(run_kernel("conv2d_bf16", {image, weight}, {TensorView::nhwc(DType::bf16, y)}, params)[0], of_planes[0],
+                "an image channels last");
+  }
 }
 
 // What stands behind the last element of a kernel row is no part of the sum.

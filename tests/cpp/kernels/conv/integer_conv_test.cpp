@@ -116,6 +116,24 @@ TEST(IntegerConv2d, FewInputChannels) {
   }
 }
 
+// Of rows longer than vectors and not.
+TEST(IntegerConv2d, FirstLayersReadPlainImages) {
+  for (const int64_t channels : {2, 3})
+    for (const int64_t width : {5, 64, 67, 130, 200}) {
+      Integers integers = Integers::of(20, 0.02, 0.002 * static_cast<double>(channels * 9 + 10), 3, -7);
+      Params params{{"stride", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{1, 1}}};
+      integers.set(params);
+      const std::vector<int64_t> in = {2, channels, 5, width}, out = {2, 20, 3, (width + 1) / 2};
+      std::vector<Tensor> inputs = {{TensorView::nhwc(DType::i8, in), random_integers(2 * channels * 5 * width, 1)},
+                                    plain({20, channels, 3, 3}, random_integers(20 * channels * 9, 2), DType::i8)};
+      const TensorView y = TensorView::nhwc(DType::i8, out);
+      const std::vector<double> expected = run_kernel("conv2d_i8", inputs, {y}, params)[0];
+      inputs[0].view = TensorView::plain(DType::i8, in);
+      check_kernel("conv2d_i8", inputs, {y}, params, {expected}, 0, text("a plain image of width ", width));
+      if (HasFatalFailure()) return;
+    }
+}
+
 TEST(IntegerConv2d, ZeroPointsAtTheEndsOfTheRange) {
   for (const int zero : {-128, 0, 127}) {
     check_conv({.c = 16, .h = 5, .w = 6, .o = 20, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .x_zero = zero});

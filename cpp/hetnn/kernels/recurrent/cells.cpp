@@ -21,6 +21,25 @@ constexpr int64_t kRows = 4;  // whose sums hide the latency of one another's ad
 // States that share what is read of the weights, as many as there are registers for.
 constexpr int64_t kStates = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
+// sums[r] += the sum of the lanes of v[r], of each added in the order of SumOfLanes.
+#if HWY_TARGET == HWY_AVX3
+HWY_INLINE void AddSums(const VF (&v)[4], float* sums) {
+  const DF d;
+  const auto halves = [d](VF a, VF b)
+                          HWY_ATTR { return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a)); };
+  const VF ab = halves(v[0], v[1]), ce = halves(v[2], v[3]);
+  const VF blocks =
+      hn::Add(VF{_mm512_shuffle_f32x4(ab.raw, ce.raw, 0x88)}, VF{_mm512_shuffle_f32x4(ab.raw, ce.raw, 0xDD)});
+  const VF pairs = hn::Add(blocks, hn::Shuffle1032(blocks)), all = hn::Add(pairs, hn::Shuffle2301(pairs));
+  const __m128 four = _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, all.raw));
+  _mm_storeu_ps(sums, _mm_add_ps(_mm_loadu_ps(sums), four));
+}
+#endif
+template <size_t kCount>
+HWY_INLINE void AddSums(const VF (&v)[kCount], float* sums) {
+  for (size_t r = 0; r < kCount; ++r) sums[r] += hn::GetLane(hn::SumOfLanes(DF(), v[r]));
+}
+
 template <int64_t kCount, int64_t kBatch>
 HWY_INLINE void Dots(const float* weight, const float* h, int64_t ld_h, int64_t n, float* sums, int64_t ld_sums) {
   const DF d;
@@ -46,8 +65,8 @@ HWY_INLINE void Dots(const float* weight, const float* h, int64_t ld_h, int64_t 
     const auto rest = static_cast<size_t>(n - k);
     add([k, rest](const float* at) HWY_ATTR { return LoadFirst(at + k, rest); });
   }
-  for (int64_t b = 0; b < kBatch; ++b)
-    for (int64_t r = 0; r < kCount; ++r) sums[b * ld_sums + r] += hn::GetLane(hn::SumOfLanes(d, total[b][r]));
+#pragma GCC unroll 4
+  for (int64_t b = 0; b < kBatch; ++b) AddSums(total[b], sums + b * ld_sums);
 }
 
 template <int64_t kBatch>

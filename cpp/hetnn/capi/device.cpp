@@ -180,7 +180,7 @@ class PluginBound final : public runtime::BoundCode {
     add(subprogram.inputs, inputs_);
     add(subprogram.outputs, outputs_);
   }
-  std::unique_ptr<runtime::Visit> open(std::span<std::byte>) const override {
+  std::unique_ptr<runtime::Visit> open(std::span<const int64_t>) const override {
     return std::make_unique<PluginVisit>(device_, loaded_, inputs_, outputs_, subprogram_, buffers_);
   }
 

@@ -185,6 +185,61 @@ std::vector<int> kept_until(const program::Program& program, const std::vector<P
   return out;
 }
 
+// The lowest place for so many bytes between ranges that do not meet, which stand in order.
+int64_t gap_among(const std::set<std::pair<int64_t, int64_t>>& taken, int64_t bytes) {
+  int64_t at = 0;
+  for (const auto& [begin, end] : taken) {
+    if (begin - at >= bytes) break;
+    at = program::aligned(end);
+  }
+  return at;
+}
+
+// Scratch stands where no buffer is alive at its moment; where subprograms run at once behind all buffers, a block a
+// lane.
+void place_scratch(const std::vector<memory::Buffer>& buffers, const memory::Fit& fit, BoundPhase& out) {
+  const Phase& phase = out.phase();
+  out.memory_bytes = out.arena_bytes;
+  std::vector<std::vector<int64_t>> bytes(phase.end - phase.begin);
+  for (size_t k = phase.begin; k < phase.end; ++k)
+    if (out.code(k)) bytes[k - phase.begin] = out.code(k)->scratch_bytes();
+  out.scratch = bytes;
+  if (out.overlaps) {
+    for (const Lane& lane : out.lanes) {
+      const int64_t begin = program::aligned(out.memory_bytes);
+      for (const int k : lane) {
+        const size_t step = static_cast<size_t>(k) - phase.begin;
+        for (const int64_t each : bytes[step]) out.memory_bytes = std::max(out.memory_bytes, begin + each);
+        std::ranges::fill(out.scratch[step], begin);
+      }
+    }
+    return;
+  }
+  std::multimap<int64_t, size_t> begins, ends;  // by moments
+  for (size_t k = 0; k < buffers.size(); ++k) {
+    if (buffers[k].size_bytes == 0) continue;
+    begins.emplace(buffers[k].lower, k);
+    ends.emplace(buffers[k].upper, k);
+  }
+  std::set<std::pair<int64_t, int64_t>> alive;
+  const auto range_of = [&](size_t k) { return std::pair(fit.offsets[k], fit.offsets[k] + buffers[k].size_bytes); };
+  int64_t moment = 0;
+  for (size_t k = phase.begin; k < phase.end; ++k) {
+    if (!out.code(k)) continue;
+    std::vector<int64_t>& scratch = out.scratch[k - phase.begin];
+    scratch.resize(out.executors[k - phase.begin]->moments().size());
+    for (int64_t& at : scratch) {
+      const auto ended = ends.equal_range(moment), begun = begins.equal_range(moment);
+      for (auto other = ended.first; other != ended.second; ++other) alive.erase(range_of(other->second));
+      for (auto other = begun.first; other != begun.second; ++other) alive.insert(range_of(other->second));
+      const int64_t wanted = at;
+      at = wanted == 0 ? 0 : gap_among(alive, wanted);
+      out.memory_bytes = std::max(out.memory_bytes, at + wanted);
+      ++moment;
+    }
+  }
+}
+
 // Places what lives within the phase in the arena.
 void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
   const Phase& phase = out.phase();
@@ -223,6 +278,8 @@ void place(const std::vector<std::vector<int>>& waits_for, BoundPhase& out) {
     out.buffers[static_cast<size_t>(out.in_arena[k])].arena_offset_bytes = fit.offsets[k];
   check_memory(fit.peak_bytes, "the arena");
   out.arena_bytes = fit.peak_bytes;
+  place_scratch(arena, fit, out);
+  check_memory(out.memory_bytes, "the arena");
 }
 
 }  // namespace
@@ -313,14 +370,7 @@ std::shared_ptr<const BoundPhase> bind(std::shared_ptr<const LoadedProgram> load
     }
   }
   Order order = order_of(program, phase);
-  for (std::vector<int>& steps : order.lanes) {
-    int64_t scratch_bytes = 0;
-    for (const int k : steps) {
-      if (const BoundCode* code = out->code(static_cast<size_t>(k)))
-        scratch_bytes = std::max(scratch_bytes, code->scratch_bytes());
-    }
-    out->lanes.push_back({std::move(steps), scratch_bytes});
-  }
+  out->lanes = std::move(order.lanes);
   place(order.waits_for, *out);
   return out;
 }

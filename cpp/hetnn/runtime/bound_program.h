@@ -43,10 +43,7 @@ std::shared_ptr<const LoadedProgram> load(program::Program program, const std::s
                                           const LoadedProgram* before = nullptr);
 
 /// The subprograms of one device instance, which run one after another.
-struct Lane {
-  std::vector<int> steps;
-  int64_t scratch_bytes = 0;
-};
+using Lane = std::vector<int>;
 
 /// States that have one block of memory, which a run writes over, and the moment of the last subprogram at which that
 /// begins.
@@ -65,13 +62,15 @@ struct BoundPhase {
   std::vector<const Executor*> executors;               // of its subprograms: their own or the fallbacks
   std::vector<std::unique_ptr<const BoundCode>> codes;  // theirs; null where there is none for these sizes
   std::vector<Lane> lanes;
-  std::vector<FairSemaphore*> queues;  // of the subprograms' devices; null: it serves many visits at once
-  bool overlaps = false;               // some subprograms of different devices may run at once
-  int64_t arena_bytes = 0;
-  std::vector<int32_t> in_arena;  // buffers that live within the phase, in memory of their own
-  std::vector<BufferView> views;  // buffers that lie in others
-  std::vector<int32_t> kept;      // buffers that it writes and later phases read, of sizes that are known
-  std::vector<size_t> outputs;    // ports that it writes, of sizes that are known
+  std::vector<FairSemaphore*> queues;         // of the subprograms' devices; null: it serves many visits at once
+  bool overlaps = false;                      // some subprograms of different devices may run at once
+  int64_t arena_bytes = 0;                    // of buffers
+  int64_t memory_bytes = 0;                   // with scratch, which stands among them and behind
+  std::vector<std::vector<int64_t>> scratch;  // of each subprogram and moment, where it stands in the arena
+  std::vector<int32_t> in_arena;              // buffers that live within the phase, in memory of their own
+  std::vector<BufferView> views;              // buffers that lie in others
+  std::vector<int32_t> kept;                  // buffers that it writes and later phases read, of sizes that are known
+  std::vector<size_t> outputs;                // ports that it writes, of sizes that are known
   StatesInPlace in_place;
 
   const program::Program& program() const { return loaded->program; }

@@ -101,9 +101,6 @@ bool Context::is_brief() const {
 
 int64_t Context::counted_bytes() const {
   size_t out = arena_.size_bytes();
-  for (const PhaseState& phase : phases_) {
-    for (const AlignedBuffer& scratch : phase.scratch) out += scratch.size_bytes();
-  }
   for (const auto& [id, block] : kept_) out += block.size_bytes();
   for (const AlignedBuffer& block : free_) out += block.size_bytes();
   for (const VisitState& step : steps_) out += step.visit ? static_cast<size_t>(step.visit->bytes()) : 0;
@@ -112,13 +109,10 @@ int64_t Context::counted_bytes() const {
 
 // Makes the phase's visits, and finds where its buffers of fixed places lie.
 void Context::open(std::shared_ptr<const BoundPhase> bound) {
-  PhaseState& state = phases_[bound->number];
-  for (const Lane& lane : bound->lanes) {
-    for (const int k : lane.steps) steps_[static_cast<size_t>(k)].visit.reset();
-  }
-  state.scratch.clear();
-  state.bound = std::move(bound);
-  const BoundPhase& phase = *state.bound;
+  const BoundPhase& phase = *bound;
+  const auto [begin, end] = phase.phase();
+  for (size_t k = begin; k < end; ++k) steps_[k].visit.reset();
+  phases_[phase.number] = std::move(bound);
   const program::Program& program = phase.program();
   addresses_.resize(std::max(addresses_.size(), phase.buffers.size()), nullptr);
   for (size_t k = 0; k < program.buffers.size(); ++k) {
@@ -127,14 +121,9 @@ void Context::open(std::shared_ptr<const BoundPhase> bound) {
     if (buffer.place == program::Place::constant)
       addresses_[k] = const_cast<std::byte*>(program.weights.at(buffer.offset_bytes, buffer.size_bytes).data());
   }
-  if (arena_.size_bytes() < static_cast<size_t>(phase.arena_bytes))
-    arena_ = AlignedBuffer(static_cast<size_t>(phase.arena_bytes));
-  for (const Lane& lane : phase.lanes) {
-    const AlignedBuffer& scratch = state.scratch.emplace_back(static_cast<size_t>(lane.scratch_bytes));
-    for (const int k : lane.steps)
-      steps_[static_cast<size_t>(k)].visit =
-          phase.code(static_cast<size_t>(k))->open({scratch.data(), static_cast<size_t>(lane.scratch_bytes)});
-  }
+  if (arena_.size_bytes() < static_cast<size_t>(phase.memory_bytes))
+    arena_ = AlignedBuffer(static_cast<size_t>(phase.memory_bytes));
+  for (size_t k = begin; k < end; ++k) steps_[k].visit = phase.code(k)->open(phase.scratch[k - begin]);
   bytes_ = counted_bytes();
 }
 
@@ -205,7 +194,7 @@ void Context::run_step(size_t k, Run& run) {
   const ProgressStep told("run", static_cast<double>(k) / all, static_cast<double>(k + 1) / all);
   step.visit->start({run.time_commands ? &step.commands : nullptr, run.stop, defines ? &run : nullptr, &held,
                      &run.around, run.time_bodies ? &step.bodies : nullptr, run.begin,
-                     k + 1 == steps_.size() ? run.phase->in_place.unstopped_from : kNoMoment},
+                     k + 1 == steps_.size() ? run.phase->in_place.unstopped_from : kNoMoment, arena_.data()},
                     step.computed);
   step.computed.wait(run.stop);
   step.visit->download(addresses_);
@@ -217,7 +206,7 @@ void Context::run_step(size_t k, Run& run) {
 void Context::run_lane(const Lane& lane, Run& run) {
   const auto begin = static_cast<int32_t>(run.phase->phase().begin);
   std::exception_ptr error;
-  for (const int k : lane.steps) {
+  for (const int k : lane) {
     VisitState& step = steps_[static_cast<size_t>(k)];
     try {
       if (error) std::rethrow_exception(error);
@@ -256,9 +245,9 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
   for (size_t number = 0; number < phases_.size(); ++number) {
     if (number > 0) {
       std::shared_ptr<const BoundPhase> bound = bind(number, run.bindings);
-      if (phases_[number].bound != bound) open(std::move(bound));
+      if (phases_[number] != bound) open(std::move(bound));
     }
-    const BoundPhase& phase = *phases_[number].bound;
+    const BoundPhase& phase = *phases_[number];
     enter(phase, run);
     if (number == 0 && options.may_wait && !is_brief()) options.may_wait();
     if (options.overlap && phase.overlaps) {
@@ -283,9 +272,8 @@ void Context::run(std::span<const ops::View> inputs, ops::Results& outputs, std:
 }
 
 bool Context::falls_back(size_t subprogram) const {
-  const auto phase =
-      std::ranges::find_if(phases_, [&](const PhaseState& state) { return subprogram < state.bound->phase().end; });
-  return phase->bound->falls_back(subprogram);
+  const auto phase = std::ranges::find_if(phases_, [&](const auto& bound) { return subprogram < bound->phase().end; });
+  return (*phase)->falls_back(subprogram);
 }
 
 void Context::report(RunTimes& times) const {

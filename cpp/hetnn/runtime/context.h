@@ -32,7 +32,7 @@ class Context {
            const RunOptions& options, Executable& around, const Bind& bind);
   /// Whether it is bound to inputs of these types and shapes.
   bool serves(std::span<const ops::View> inputs) const;
-  const std::shared_ptr<const BoundPhase>& first() const { return phases_.front().bound; }
+  const std::shared_ptr<const BoundPhase>& first() const { return phases_.front(); }
   /// Of the memory that it holds.
   int64_t bytes() const { return bytes_; }
 
@@ -44,10 +44,6 @@ class Context {
     double start_us = 0, finish_us = 0, queue_us = 0;
     std::vector<CommandTime> commands;
     std::vector<BodyTimes> bodies;
-  };
-  struct PhaseState {
-    std::shared_ptr<const BoundPhase> bound;
-    std::vector<AlignedBuffer> scratch;  // of every lane
   };
   struct Run;
   void open(std::shared_ptr<const BoundPhase> bound);
@@ -62,7 +58,7 @@ class Context {
   /// Memory for a buffer that outlives its phase.
   std::byte* keep(int32_t buffer, int64_t size_bytes);
 
-  std::vector<PhaseState> phases_;
+  std::vector<std::shared_ptr<const BoundPhase>> phases_;
   AlignedBuffer arena_;                    // as large as the largest phase so far needs
   std::vector<std::byte*> addresses_;      // of every buffer
   std::vector<VisitState> steps_;          // of every subprogram

@@ -338,7 +338,7 @@ std::unique_ptr<Context> Executable::context_for(std::span<const ops::View> inpu
   try {
     return std::make_unique<Context>(first);
   } catch (const std::bad_alloc&) {
-    throw DoesNotFit(text("a run takes an arena of ", first->arena_bytes,
+    throw DoesNotFit(text("a run takes an arena of ", first->memory_bytes,
                           " bytes besides what its devices need, and this process cannot have so much."));
   }
 }

@@ -66,6 +66,7 @@ struct Launch {
   std::vector<BodyTimes>* bodies = nullptr;          // one for each loop that repeats a body; null: these are not timed
   std::chrono::steady_clock::time_point begin = {};  // of the run, which their times count from
   size_t unstopped_from = std::numeric_limits<size_t>::max();
+  std::byte* arena = nullptr;  // in which scratch stands
 };
 
 /// A subprogram's memory on its device and all else that a visit needs, so that visits allocate nothing. Serves one
@@ -113,9 +114,10 @@ class BoundCode {
   virtual std::vector<Overwrite> overwrites() const { return {}; }
   /// The first moment from which on nothing fails, whatever the values, and all is brief: elementwise work.
   virtual size_t sure_from() const { return kNoMoment; }
-  /// Memory that visits to one device instance share, one visit after another.
-  virtual int64_t scratch_bytes() const { return 0; }
-  virtual std::unique_ptr<Visit> open(std::span<std::byte> scratch) const = 0;
+  /// Bytes that it needs beside the buffers at each of its moments, in the arena; none behind the last that is told.
+  virtual std::vector<int64_t> scratch_bytes() const { return {}; }
+  /// `scratch`: where in the arena those stand, which outlives the visit.
+  virtual std::unique_ptr<Visit> open(std::span<const int64_t> scratch) const = 0;
 };
 
 /// What code is bound to: values of all symbols but those that it defines and those defined behind it. The buffers

@@ -48,8 +48,8 @@ class DspVisit final : public runtime::Visit {
 class DspBound final : public runtime::BoundCode {
  public:
   DspBound(std::unique_ptr<const runtime::BoundCode> by, int64_t cycles) : by_(std::move(by)), cycles_(cycles) {}
-  int64_t scratch_bytes() const override { return by_->scratch_bytes(); }
-  std::unique_ptr<runtime::Visit> open(std::span<std::byte> scratch) const override {
+  std::vector<int64_t> scratch_bytes() const override { return by_->scratch_bytes(); }
+  std::unique_ptr<runtime::Visit> open(std::span<const int64_t> scratch) const override {
     return std::make_unique<DspVisit>(by_->open(scratch), cycles_);
   }
 

@@ -32,7 +32,7 @@ class Sleeper final : public Executor, public BoundCode, public Visit {
     return out;
   }
   std::vector<Moment> moments() const override { return {{subprogram_.inputs, subprogram_.outputs}}; }
-  std::unique_ptr<Visit> open(std::span<std::byte>) const override {
+  std::unique_ptr<Visit> open(std::span<const int64_t>) const override {
     auto out = std::make_unique<Sleeper>(subprogram_);
     out->held_.resize(bytes_);
     return out;

@@ -71,7 +71,7 @@ class CpuBound;
 
 class CpuVisit final : public Visit {
  public:
-  CpuVisit(const CpuBound& bound, std::span<std::byte> scratch);
+  CpuVisit(const CpuBound& bound, std::span<const int64_t> scratch);
   void upload(Addresses addresses) override;
   void start(const Launch& launch, Event& done) override;
   void download(Addresses) override {}
@@ -97,8 +97,8 @@ class CpuVisit final : public Visit {
   void describe(size_t index, CommandTime& time) const;
 
   const CpuBound& bound_;
-  std::byte* const scratch_;
-  std::vector<Pointers> pointers_;  // of every command
+  const std::span<const int64_t> scratch_;  // in the arena, of every command
+  std::vector<Pointers> pointers_;          // of every command
   // Which of them are whose.
   template <typename Pointer>
   struct Place {
@@ -127,16 +127,20 @@ class CpuBound final : public BoundCode {
       const int64_t body = body_of(command);
       commands_.push_back(bound(command, body < 0 ? nullptr : bodies[static_cast<size_t>(body)], sizes));
     }
-    for (const BoundCommand& made : commands_) {
-      all_serial_ = all_serial_ && made.serial;
-      // A visit gets as many threads as are idle.
-      for (int threads = 1; made.kernel && threads <= (made.serial ? 1 : threads_); ++threads)
-        scratch_bytes_ = std::max(scratch_bytes_, made.kernel->scratch_bytes(threads));
-    }
+    for (const BoundCommand& made : commands_) all_serial_ = all_serial_ && made.serial;
   }
 
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
-  std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
+  std::vector<int64_t> scratch_bytes() const override {
+    std::vector<int64_t> out;
+    for (const BoundCommand& made : commands_) {
+      out.push_back(0);
+      // A visit gets as many threads as are idle.
+      for (int threads = 1; made.kernel && threads <= (made.serial ? 1 : threads_); ++threads)
+        out.back() = std::max(out.back(), made.kernel->scratch_bytes(threads));
+    }
+    return out;
+  }
+  std::unique_ptr<Visit> open(std::span<const int64_t> scratch) const override {
     return std::make_unique<CpuVisit>(*this, scratch);
   }
   const std::vector<BoundCommand>& commands() const { return commands_; }
@@ -305,12 +309,11 @@ class CpuBound final : public BoundCode {
   const std::vector<ops::Type> types_;  // of the program's buffers
   const std::vector<BoundBuffer>& buffers_;
   bool all_serial_ = true;
-  int64_t scratch_bytes_ = 0;
   std::vector<BoundCommand> commands_;
 };
 
-CpuVisit::CpuVisit(const CpuBound& bound, std::span<std::byte> scratch)
-    : bound_(bound), scratch_(scratch.data()), pointers_(bound.commands().size()) {
+CpuVisit::CpuVisit(const CpuBound& bound, std::span<const int64_t> scratch)
+    : bound_(bound), scratch_(scratch), pointers_(bound.commands().size()) {
   for (size_t c = 0; c < pointers_.size(); ++c) {
     const BoundCommand& bound_command = bound.commands()[c];
     const program::Command& command = bound_command.command;
@@ -400,7 +403,8 @@ void CpuVisit::run_alone(size_t index, const Launch& launch) {
       return ops::evaluate(call, pointers.views, results, {launch.stop, &body});
     }
     SpinBarrier alone(1);
-    command.kernel->run({0, 1, alone, scratch_, &refused_}, pointers.inputs.data(), pointers.outputs.data());
+    command.kernel->run({0, 1, alone, launch.arena + scratch_[index], &refused_}, pointers.inputs.data(),
+                        pointers.outputs.data());
   });
   tell_refused(index);
 }
@@ -473,8 +477,8 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
       if (!all_here && !meet()) return;
       all_here = true;
       compute([&] {
-        command.kernel->run({thread, barrier.threads(), barrier, scratch_, &refused_}, pointers_[k].inputs.data(),
-                            pointers_[k].outputs.data());
+        command.kernel->run({thread, barrier.threads(), barrier, launch.arena + scratch_[k], &refused_},
+                            pointers_[k].inputs.data(), pointers_[k].outputs.data());
       });
       if (!meet()) return;
       if (thread == 0) tell_refused(k);

@@ -79,7 +79,7 @@ class NpuBound final : public BoundCode {
            const std::vector<uint64_t>& words, const std::vector<BoundBuffer>& buffers)
       : weights_(weights), spec_(spec), code_(code), variant_(variant), words_(words), buffers_(buffers) {}
 
-  std::unique_ptr<Visit> open(std::span<std::byte>) const override {
+  std::unique_ptr<Visit> open(std::span<const int64_t>) const override {
     std::vector<std::span<const std::byte>> constants;
     constants.reserve(code_.constants.size());
     for (const npu::Constant& c : code_.constants) constants.push_back(weights_.at(c.offset_bytes, c.size_bytes));

@@ -11,7 +11,7 @@ class NullCode final : public BoundCode, public Executor {
   std::unique_ptr<const BoundCode> bind(const Sizes&) const override { return std::make_unique<NullCode>(subprogram_); }
   bool one_at_a_time() const override { return false; }
   std::vector<Moment> moments() const override { return {{subprogram_.inputs, subprogram_.outputs}}; }
-  std::unique_ptr<Visit> open(std::span<std::byte>) const override {
+  std::unique_ptr<Visit> open(std::span<const int64_t>) const override {
     throw Unsupported(text("subprogram '", subprogram_.name, "' is on the device '", subprogram_.device,
                            "', which plans and runs nothing. Compile for a target whose devices run."));
   }

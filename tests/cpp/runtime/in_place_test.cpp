@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <latch>
 #include <thread>
 
 #include "hetnn/base/error.h"
@@ -120,12 +121,16 @@ TEST_P(KeptStates, AreOfOneRunHoweverItIsStopped) {
   const auto executable = load(counter(commands(fails_late, reads_late), {kFound, kSum}));
   float ended = 0;
   int stopped = 0;
-  for (int round = 0; round < 200; ++round) {
+  // A busy machine may take the thread that asks to its end late in many rounds.
+  for (int round = 0; round < 200 || (stopped == 0 && round < 20'000); ++round) {
     Stop stop;
+    std::latch is_there(1);
     std::thread asker([&] {
-      std::this_thread::sleep_for(std::chrono::microseconds(round));
+      is_there.count_down();
+      std::this_thread::sleep_for(std::chrono::microseconds(round % 200));
       stop.request();
     });
+    is_there.wait();
     try {
       run(*executable, 0, &stop);
       ++ended;

@@ -52,7 +52,7 @@ class Asked {
 py::object array_over(const py::handle& tensor, const py::dtype& dtype) {
   struct Names {
     py::str is_cpu = interned("is_cpu"), is_contiguous = interned("is_contiguous"), is_neg = interned("is_neg"),
-            data_ptr = interned("data_ptr"), shape = interned("shape");
+            requires_grad = interned("requires_grad"), data_ptr = interned("data_ptr"), shape = interned("shape");
     static py::str interned(const char* name) {
       return py::reinterpret_steal<py::str>(PyUnicode_InternFromString(name));
     }
@@ -62,7 +62,7 @@ py::object array_over(const py::handle& tensor, const py::dtype& dtype) {
   try {
     const Asked asked(tensor);
     if (asked.attribute(names.is_cpu).ptr() != Py_True || asked.call(names.is_contiguous).ptr() != Py_True ||
-        asked.call(names.is_neg).ptr() != Py_False)
+        asked.call(names.is_neg).ptr() != Py_False || asked.attribute(names.requires_grad).ptr() != Py_False)
       return py::none();
     void* const at = PyLong_AsVoidPtr(asked.call(names.data_ptr).ptr());
     const auto shape = py::reinterpret_borrow<py::tuple>(asked.attribute(names.shape));

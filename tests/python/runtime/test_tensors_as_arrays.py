@@ -41,7 +41,13 @@ def test_plain_tensors_are_not_asked_for_their_own_array() -> None:
     tensor = torch.arange(6.0).reshape(2, 3)
     array = _runtime.array_over(tensor, np.dtype("float32"))
     assert array.tolist() == tensor.tolist()
-    for other in (tensor.t(), tensor[:, :2], torch.empty(3, device="meta"), tensor.to_sparse()):
+    for other in (
+        tensor.t(),
+        tensor[:, :2],
+        torch.empty(3, device="meta"),
+        tensor.to_sparse(),
+        torch.ones(2, requires_grad=True),
+    ):
         assert _runtime.array_over(other, np.dtype("float32")) is None
 
 

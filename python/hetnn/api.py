@@ -14,7 +14,7 @@ from hetnn.calibration import Tuning, find_speeds, measure_nodes
 from hetnn.default_inputs import DefaultInputs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.example_sizes import sizes_of
-from hetnn.executable import Executable, places_of
+from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
 from hetnn.inside.source import Source
 from hetnn.json_text import dump_json, load_json
@@ -22,6 +22,7 @@ from hetnn.log import logger
 from hetnn.options import read_options, with_options
 from hetnn.planning import Plan
 from hetnn.progress import Step, Telling, counted, silent
+from hetnn.remote.places import places_of
 from hetnn.report.checked import Checked
 from hetnn.report.rows import Rows
 from hetnn.sizes_apart import SizesApart

@@ -22,6 +22,7 @@ from hetnn.files import open_file
 from hetnn.images import decode_image
 from hetnn.machine import default_threads
 from hetnn.progress import silent, teller
+from hetnn.remote.places import places_of, sent_to
 from hetnn.report.shown import Shown
 from hetnn.report.text import count
 from hetnn.sizes_apart import SizesApart
@@ -78,43 +79,15 @@ def load(
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
     file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
     places = places_of(devices)
-    mapped = {} if copy else _sent_to(places)
+    mapped = {} if copy else sent_to(places)
     loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, mapped))
     if copy and places:
         loaded._move(places)
-    loaded._set_places(places)
+    else:
+        loaded._set_places(places)
     loaded.limit_runs(max_concurrent_runs, refuse_when_full)
     loaded._file = file if file is not None and file.is_there() else None
     return loaded
-
-
-def places_of(
-    devices: Mapping[str, Mapping[str, Any]] | str | os.PathLike[str] | None,
-) -> dict[str, dict[str, Any]]:
-    """The places, checked and whole; none for None."""
-    if isinstance(devices, (str, os.PathLike)):
-        from hetnn.target import places_in
-
-        path, devices = devices, places_in(devices)
-        if not devices:
-            raise InvalidModel(f"target '{path}' does not say where a device stands, as 'at' in its row of devices.")
-    if not devices:
-        return {}
-    from hetnn.remote.client import check_place
-
-    return {name: check_place(name, place) for name, place in devices.items()}
-
-
-def _sent_to(places: Mapping[str, Mapping[str, Any]]) -> dict[str, Callable[[bytes], tuple[str, int, bytes]]]:
-    """By device, what makes code of the image of a subprogram that runs there."""
-    if not places:
-        return {}
-    from hetnn.remote.client import KIND, code_elsewhere
-
-    return {
-        name: lambda image, place=place: (KIND, 1, code_elsewhere(place, image))  # type: ignore[misc]
-        for name, place in places.items()
-    }
 
 
 def _moved(image: bytes, threads: int, places: dict[str, dict[str, Any]]) -> Executable:
@@ -363,7 +336,7 @@ class Executable(Shown):
         """Has devices stand elsewhere. What is saved has their own code as before."""
         self._set_places(places)
         here = self._engine
-        self._engine = _runtime.Executable(here.image(), self.threads, _sent_to(places))
+        self._engine = _runtime.Executable(here.image(), self.threads, sent_to(places))
         self._here = here
 
     def _set_places(self, places: dict[str, dict[str, Any]]) -> None:

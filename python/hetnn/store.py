@@ -13,7 +13,8 @@ import numpy as np
 from hetnn import _store
 from hetnn.arrays import Array
 from hetnn.errors import InvalidModel
-from hetnn.executable import Executable, load, places_of
+from hetnn.executable import Executable, load
+from hetnn.remote.places import places_of
 
 
 class UnknownNetwork(InvalidModel):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import hetnn
 from hetnn.cli.answer import BadUse
 from hetnn.cli.progress import Progress
-from hetnn.executable import places_of
 from hetnn.importers.model_file import EXPECTED, kind_of
 from hetnn.options import add_option_arguments, given_options
+from hetnn.remote.places import places_of
 
 if TYPE_CHECKING:
     from hetnn import Executable

@@ -11,11 +11,13 @@
 
 #include "bindings/interrupt.h"
 #include "hetnn/backends/cpu/roofline.h"
+#include "hetnn/base/error.h"
 #include "hetnn/base/free_memory.h"
 #include "hetnn/base/progress.h"
 #include "hetnn/ir/text.h"
 #include "hetnn/kernels/elementwise/nary.h"
 #include "hetnn/plan/partition/explain/explain.h"
+#include "hetnn/runtime/executable.h"
 
 namespace py = pybind11;
 
@@ -73,6 +75,21 @@ struct HeldImage {
   }
 };
 
+py::list subgraph_rows(const ir::Graph& planned) {
+  py::list rows;
+  for (SubgraphOfPlan& part : subgraphs_of(planned)) {
+    rows.append(py::dict(py::arg("name") = part.name, py::arg("device") = part.device,
+                         py::arg("graph") = std::make_shared<ir::Graph>(std::move(part.graph))));
+  }
+  return rows;
+}
+
+std::optional<std::shared_ptr<ir::Graph>> kept(program::Program program, const std::string& called) {
+  auto graph = kept_graph(std::make_shared<const program::Program>(std::move(program)), called);
+  if (!graph) return std::nullopt;
+  return std::make_shared<ir::Graph>(std::move(*graph));
+}
+
 py::list pass_rows(const PlannedModel& model) {
   py::list rows;
   for (const PassTime& pass : model.passes())
@@ -116,15 +133,7 @@ void bind_compile(py::module_& m) {
           "graph", [](const PlannedModel& plan) { return std::make_shared<ir::Graph>(plan.graph().clone()); },
           "The placed graph: with all that rules rewrote for the target, and each node's device.")
       .def(
-          "subgraphs",
-          [](const PlannedModel& plan) {
-            py::list rows;
-            for (SubgraphOfPlan& part : plan.subgraphs()) {
-              rows.append(py::dict(py::arg("name") = part.name, py::arg("device") = part.device,
-                                   py::arg("graph") = std::make_shared<ir::Graph>(std::move(part.graph))));
-            }
-            return rows;
-          },
+          "subgraphs", [](const PlannedModel& plan) { return subgraph_rows(plan.graph()); },
           "What each device is given: name, device and graph, by number.")
       .def(
           "graph_text",
@@ -184,6 +193,23 @@ void bind_compile(py::module_& m) {
 
   m.def("on_general_processor", &Compilation::on_general_processor, py::arg("plan"), py::arg("fusion"),
         "The graph of a plan on the general processor alone, to measure its nodes; without fusion, one kernel a node.");
+  m.def("subgraphs_of", &subgraph_rows, py::arg("planned"),
+        "What each device is given of a planned graph: name, device and graph, by number.");
+  // Executables are of the module _runtime, which need not be there yet when this is said.
+  m.def(
+      "kept_graph",
+      [](const py::object& executable) {
+        return kept(executable.cast<runtime::Executable&>().now(), "the executable");
+      },
+      py::arg("executable"),
+      "The planned graph that an executable of _runtime keeps, if any, with its states as they are.");
+  m.def(
+      "kept_graph_of_file",
+      [](const std::string& path) {
+        const std::string called = text("'", path, "'");
+        return kept(program::read_program(path, called), called);
+      },
+      py::arg("path"), "The planned graph that a .hetnn file keeps, if any. InvalidModel where it cannot be read.");
   m.def(
       "cpu_work",
       [](const ir::Graph& graph) {

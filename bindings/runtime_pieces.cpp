@@ -1,7 +1,9 @@
 // _runtime's tools for executable files: taking them apart, putting them together, saying what is wrong with them.
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 
 #include "hetnn/base/parallel.h"
 #include "hetnn/program/hash.h"
@@ -24,13 +26,14 @@ py::bytes to_python(std::span<const std::byte> bytes) {
 py::dict take_apart(const py::bytes& image, const std::string& called) {
   const program::Pieces pieces = program::take_apart(bytes_of(std::string_view(image)), called);
   return py::dict(py::arg("program") = pieces.program, py::arg("report") = pieces.report,
-                  py::arg("target") = pieces.target, py::arg("weights") = to_python(pieces.weights));
+                  py::arg("target") = pieces.target, py::arg("graph") = pieces.graph,
+                  py::arg("weights") = to_python(pieces.weights));
 }
 
 py::bytes put_together(const std::string& program, const std::string& report, const std::string& target,
-                       const py::bytes& weights) {
+                       const py::bytes& weights, const std::optional<std::string>& graph) {
   const auto view = bytes_of(std::string_view(weights));
-  return to_python(program::put_together({program, report, target, {view.begin(), view.end()}}, HETNN_VERSION));
+  return to_python(program::put_together({program, report, target, {view.begin(), view.end()}, graph}, HETNN_VERSION));
 }
 
 void verify(const std::string& path) {
@@ -52,9 +55,10 @@ std::string quick_sum(const py::buffer& buffer) {
 
 void bind_runtime_pieces(py::module_& m) {
   m.def("take_apart", &take_apart, py::arg("image"), py::arg("called") = "the executable",
-        "An image as program, report, target (texts) and weights (bytes); its hashes need not fit.");
+        "An image as program, report, target (texts), graph (a text or None) and weights (bytes); its hashes need not "
+        "fit.");
   m.def("put_together", &put_together, py::arg("program"), py::arg("report"), py::arg("target"), py::arg("weights"),
-        "The image of these pieces, with fitting hashes; nothing else is checked.");
+        py::arg("graph") = py::none(), "The image of these pieces, with fitting hashes; nothing else is checked.");
   m.def("quick_sum", &quick_sum, py::arg("buffer"),
         "16 hexadecimal digits that follow from every byte and their number: what finds accidents, as fast as memory.");
   m.def("usable_threads", &usable_threads, py::arg("requested"),

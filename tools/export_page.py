@@ -65,7 +65,13 @@ def export_page() -> str:
 read from: typed, with the model's own names of inputs, outputs and sizes. `target="cpu+relu-only"` plans for a target
 first and writes what rules made of the model for it; with `rewrite="always"` (`--rewrite always`) nothing is left that
 a rule takes away, so that another compiler for such a device takes the file. `subgraph="relu-only.0"` writes what one
-device is given alone. A `.hetnn` file holds no graph; export the model that it was compiled from.
+device is given alone.
+
+A `.hetnn` file holds its graph where that was asked for: `hetnn.compile(model, target, keep_graph=True)`,
+`hetnn compile --keep-graph`. Then `exe.export("out.onnx")`, `hetnn.export("net.hetnn", "out.onnx", subgraph="npu.0")`
+and `hetnn export FILE.hetnn --subgraph npu.0 -o OUT.onnx` write what was planned, with what rules rewrote and the names
+of the report; of a loaded, saved, pickled or stored executable, too, without its devices, and with states as runs left
+them. The file grows by those constants that kernels hold in another form ([the format](format.md#the-graph)).
 
 - The operator set that a file states is the oldest in which all its operators are as they are in {NEWEST}, or, where
   they differ since {WIDELY_READ} in further types and attributes alone, {WIDELY_READ} or an older one. {NEWEST}

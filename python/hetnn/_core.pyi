@@ -48,6 +48,8 @@ __all__: list[str] = [
     "isa_manual",
     "json_formats",
     "json_schema",
+    "kept_graph",
+    "kept_graph_of_file",
     "known_tuning",
     "learn_tuning",
     "legalize",
@@ -65,6 +67,7 @@ __all__: list[str] = [
     "signatures",
     "simulate_model",
     "simulate_topology",
+    "subgraphs_of",
     "torch_shares",
     "version",
     "window_count",
@@ -591,6 +594,16 @@ def json_schema(format: str, strategy: str = "cost") -> str:
     The JSON schema of a format of json_formats(); of one strategy's options, by its name.
     """
 
+def kept_graph(executable: typing.Any) -> Graph | None:
+    """
+    The planned graph that an executable of _runtime keeps, if any, with its states as they are.
+    """
+
+def kept_graph_of_file(path: str) -> Graph | None:
+    """
+    The planned graph that a .hetnn file keeps, if any. InvalidModel where it cannot be read.
+    """
+
 def known_tuning() -> dict[str, int]:
     """
     What kernels measured on this machine, by the kind of layer.
@@ -699,6 +712,11 @@ def simulate_topology(
     Times the layers of a topology.
     """
 
+def subgraphs_of(planned: Graph) -> list[typing.Any]:
+    """
+    What each device is given of a planned graph: name, device and graph, by number.
+    """
+
 def torch_shares(
     size: typing.SupportsInt | typing.SupportsIndex,
     goal: typing.SupportsInt | typing.SupportsIndex,
@@ -779,5 +797,7 @@ class CompileOptions(TypedDict, total=False):
     "times of nodes in place of predicted ones: {node: {device: us}}"
     schedule: str | None
     "how accelerators compute their layers: the text that `hetnn schedule` prints, edited, or a file of it; when not given, as the compiler finds best"
+    keep_graph: bool
+    "keep the planned graph in the file, with its constants, so that `exe.export` and `hetnn export` of the file write it, or a subgraph of it, for other tools"
     dump: str | os.PathLike[str] | None
     "write the graph's text after each pass (environment: HETNN_DUMP)"

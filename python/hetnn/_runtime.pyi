@@ -602,7 +602,7 @@ def prometheus(
     All in Prometheus' text format, by (network, version).
     """
 
-def put_together(program: str, report: str, target: str, weights: bytes) -> bytes:
+def put_together(program: str, report: str, target: str, weights: bytes, graph: str | None = None) -> bytes:
     """
     The image of these pieces, with fitting hashes; nothing else is checked.
     """
@@ -634,7 +634,7 @@ def set_image_decoder(decode: typing.Any) -> None:
 
 def take_apart(image: bytes, called: str = "the executable") -> dict[str, typing.Any]:
     """
-    An image as program, report, target (texts) and weights (bytes); its hashes need not fit.
+    An image as program, report, target (texts), graph (a text or None) and weights (bytes); its hashes need not fit.
     """
 
 def usable_threads(requested: typing.SupportsInt | typing.SupportsIndex) -> int:

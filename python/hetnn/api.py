@@ -16,11 +16,12 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.example_sizes import sizes_of
 from hetnn.executable import Executable
 from hetnn.importers import Imported, import_model
+from hetnn.importers.model_file import kind_of
 from hetnn.inside.source import Source
 from hetnn.json_text import dump_json, load_json
 from hetnn.log import logger
 from hetnn.options import read_options, with_options
-from hetnn.planning import Plan
+from hetnn.planning import Plan, part_of
 from hetnn.progress import Step, Telling, counted, silent
 from hetnn.remote.places import places_of
 from hetnn.report.checked import Checked
@@ -196,6 +197,8 @@ def export(
 ) -> None:
     """Writes `model` as a file that other tools read: an ONNX model where `path` ends in .onnx, TOSA 1.0 in .tosa.
 
+    model: as `compile` takes it; or an executable or a .hetnn file that was compiled with `keep_graph=True`, whose plan
+        is made: it takes `subgraph` and nothing else.
     target: None: the model as it is. Else what planning for it makes of the model: nodes that its accelerators lack
         are rewritten, as the option `rewrite` says, so that another compiler for such a device takes the file.
     subgraph: with a target, what one device is given alone, by the name that plan and reports have for it: "npu.0".
@@ -205,6 +208,16 @@ def export(
     Errors: Unsupported with every node that the file has no form for, and why; InvalidModel; OSError of the file.
     """
     write, step = _writer_of(path), progress or silent
+    if _is_compiled(model):
+        told = {"target": target, "args": args, "kwargs": kwargs, "dynamic_shapes": dynamic_shapes, "fix": fix}
+        given = [name for name, value in {**told, "example": example, **options}.items() if value is not None]
+        if given:
+            raise InvalidModel(
+                f"what is compiled already has its plan; '{given[0]}' is for models. Compile the model with it."
+            )
+        with counted(step, "read"):
+            kept = _kept_graph(model)
+        return write(part_of(kept, subgraph), path)
     with counted(step, "import"):
         graph = imported_model(model, args, kwargs, dynamic_shapes, fix).graph
     if target is None:
@@ -216,6 +229,26 @@ def export(
     planned = _planned(graph, target, settings, step)
     step(Step("write"))
     return write(planned.graph(subgraph), path)
+
+
+def _is_compiled(model: Any) -> bool:
+    if isinstance(model, (str, os.PathLike)):
+        return os.path.isfile(model) and kind_of(os.fspath(model)) == "hetnn"
+    return isinstance(model, Executable)
+
+
+def _kept_graph(compiled: Any) -> _core.Graph:
+    """Of an executable, or of a file, whose devices need not be there. InvalidModel where none was kept."""
+    if isinstance(compiled, Executable):
+        kept, called = _core.kept_graph(compiled._engine), "the executable"
+    else:
+        kept, called = _core.kept_graph_of_file(os.fspath(compiled)), f"'{os.fspath(compiled)}'"
+    if kept is None:
+        raise InvalidModel(
+            f"{called} holds no graph. Compile the model with keep_graph=True (`hetnn compile --keep-graph`), or "
+            "export the model that it was compiled from."
+        )
+    return kept
 
 
 def _writer_of(path: str | os.PathLike[str]) -> Callable[[_core.Graph, str | os.PathLike[str]], None]:

@@ -549,6 +549,16 @@ class Executable(Shown):
         write_states(self.states, here.own_session, self.state_dict())
         return here
 
+    def export(self, path: str | os.PathLike[str], *, subgraph: str | None = None) -> None:
+        """Writes the planned graph, or what one device is given of it, as an ONNX (.onnx) or TOSA (.tosa) file.
+
+        As hetnn.export, of what was compiled with `keep_graph=True` alone; InvalidModel for all else. `subgraph` is its
+        name in the report: "npu.0". States have the values that the runs without a session left.
+        """
+        from hetnn.api import export
+
+        export(self, path, subgraph=subgraph)
+
     def on_batches(self, columns: Mapping[str, str] | None = None, batch: int | None = None) -> OnBatches:
         """A function of `{column: array}`, or of an array, for any number of rows: `ds.map_batches(exe.on_batches())`.
 

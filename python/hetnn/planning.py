@@ -156,13 +156,7 @@ class Plan(Shown):
 
         InvalidModel for a name that the plan does not have.
         """
-        if subgraph is None:
-            return self._plan.graph()
-        parts = {part["name"]: part["graph"] for part in self._plan.subgraphs()}
-        if subgraph not in parts:
-            raise InvalidModel(f"the plan has no subgraph '{subgraph}'; it has {', '.join(parts)}.")
-        graph: _core.Graph = parts[subgraph]
-        return graph
+        return part_of(self._plan.graph(), subgraph)
 
     @property
     def plan_us(self) -> float:
@@ -181,6 +175,17 @@ class Plan(Shown):
 
     def _text_of_card(self) -> str:
         return f"{self!r}\n{self.report()}"
+
+
+def part_of(planned: _core.Graph, subgraph: str | None) -> _core.Graph:
+    """A planned graph, or what one device is given of it, by its name. InvalidModel for an unknown name."""
+    if subgraph is None:
+        return planned
+    parts = {part["name"]: part["graph"] for part in _core.subgraphs_of(planned)}
+    if subgraph not in parts:
+        raise InvalidModel(f"the plan has no subgraph '{subgraph}'; it has {', '.join(parts)}.")
+    graph: _core.Graph = parts[subgraph]
+    return graph
 
 
 # Asked for each accelerator subgraph with the device and its nodes: None, or the reason of a refusal and the nodes at

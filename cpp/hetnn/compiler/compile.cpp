@@ -33,7 +33,6 @@ std::unique_ptr<PlannedModel> PlannedModel::make(ir::Graph graph, const TargetSp
 
 const ir::Graph& PlannedModel::graph() const { return draft_->graph; }
 const plan::NetworkPlan& PlannedModel::plan() const { return draft_->plan; }
-std::vector<SubgraphOfPlan> PlannedModel::subgraphs() const { return pipeline::subgraphs_of(draft_->graph); }
 const std::vector<PassTime>& PlannedModel::passes() const { return draft_->passes; }
 
 std::string PlannedModel::report() const { return report::report_json(draft_->report()); }

@@ -72,6 +72,13 @@ struct SubgraphOfPlan {
   ir::Graph graph;
 };
 
+/// Those of a planned graph, by number.
+std::vector<SubgraphOfPlan> subgraphs_of(const ir::Graph& planned);
+
+/// The planned graph that was kept in a program (option `keep_graph`), if any; its constants are the program's weights.
+/// InvalidModel naming `called` where it is not as the compiler writes it.
+std::optional<ir::Graph> kept_graph(const std::shared_ptr<const program::Program>& program, const std::string& called);
+
 /// A pass that was run, for reports.
 struct PassTime {
   std::string_view name;
@@ -87,8 +94,6 @@ class PlannedModel {
 
   const ir::Graph& graph() const;
   const plan::NetworkPlan& plan() const;
-  /// The subgraphs, by number.
-  std::vector<SubgraphOfPlan> subgraphs() const;
   /// The passes run so far.
   const std::vector<PassTime>& passes() const;
   /// The report as JSON text; the same model and options give the same text.

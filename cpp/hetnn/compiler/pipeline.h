@@ -19,8 +19,6 @@ namespace hetnn::pipeline {
 
 /// A subgraph on its way to code, taken out of the model as a graph of its own.
 using Subgraph = SubgraphOfPlan;
-/// Those of a cut graph, by number.
-std::vector<Subgraph> subgraphs_of(const ir::Graph& cut);
 
 /// What passes read and change.
 struct Draft {

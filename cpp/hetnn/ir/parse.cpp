@@ -13,11 +13,10 @@
 namespace hetnn::ir {
 namespace {
 
-// Beyond any memory, and small enough that a few factors more stay in 64 bits.
-
 class Reader {
  public:
-  explicit Reader(std::string_view source) : source_(source) {}
+  explicit Reader(std::string_view source, Elsewhere elsewhere = {})
+      : source_(source), elsewhere_(std::move(elsewhere)) {}
 
   Graph graph() {
     declared_.emplace();
@@ -39,7 +38,8 @@ class Reader {
         expect("by");
         mutation.output = quoted();
         expect("from");
-        mutation.initial = tensor_values(type());
+        const Type initial = type();
+        mutation.initial = take("kept") ? elsewhere(elsewhere_.state, initial, mutation.input) : tensor_values(initial);
         graph.mutations.push_back(std::move(mutation));
       }
     }
@@ -167,7 +167,7 @@ class Reader {
     while (take(","));
     std::string device;
     int subgraph = -1, launch = -1;
-    if (take("on")) device = run(kNameMarks, "a name");
+    if (take("on")) device = name();
     if (take("in")) subgraph = static_cast<int>(integer());
     if (take("launch")) launch = static_cast<int>(integer());
     Loc loc;
@@ -279,8 +279,18 @@ class Reader {
     return tensor;
   }
 
+  // Values that the text has no bytes of.
+  template <typename Where>
+  Tensor elsewhere(const std::function<Tensor(DType, std::vector<int64_t>, Where)>& held, const Type& type,
+                   const std::decay_t<Where>& where) {
+    if (!held) fail("the values stand elsewhere, in the file that this text was kept in");
+    if (!is_static(type.shape)) fail("a constant's shape must be integers");
+    return held(type.dtype, values(type.shape), where);
+  }
+
   // Of a tensor's type; how it is quantized stands beside it.
   Tensor tensor_values(const Type& type) {
+    if (take("at")) return elsewhere(elsewhere_.constant, type, integer());
     if (!is_static(type.shape)) fail("a constant's shape must be integers");
     const std::vector<int64_t> shape = values(type.shape);
     if (peek('"')) {
@@ -432,8 +442,9 @@ class Reader {
   std::string_view word() { return run("_", "a word"); }
   std::string value_name() {
     expect("%");
-    return peek('"') ? quoted() : std::string(run(kNameMarks, "a name"));
+    return name();
   }
+  std::string name() { return peek('"') ? quoted() : std::string(run(kNameMarks, "a name")); }
   std::string_view run(std::string_view extra, std::string_view wanted) {
     skip_space();
     const size_t begin = at_;
@@ -502,6 +513,7 @@ class Reader {
   }
 
   std::string_view source_;
+  Elsewhere elsewhere_;
   size_t at_ = 0;
   std::map<std::string, Value*, std::less<>> values_;
   std::optional<std::set<std::string>> declared_;  // symbols; none while a sample is read
@@ -509,7 +521,7 @@ class Reader {
 
 }  // namespace
 
-Graph parse(std::string_view source) { return Reader(source).graph(); }
+Graph parse(std::string_view source, const Elsewhere& elsewhere) { return Reader(source, elsewhere).graph(); }
 Graph parse_sample(std::string_view source) { return Reader(source).sample(); }
 
 }  // namespace hetnn::ir

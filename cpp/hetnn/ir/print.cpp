@@ -30,13 +30,14 @@ bool is_word(std::string_view source) {
   return true;
 }
 
-std::string percent(const Value& value) {
+std::string name_text(const std::string& name) {
   const auto stands = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || kNameMarks.find(c) != std::string_view::npos;
   };
-  const std::string& name = value.name();
-  return "%" + (std::all_of(name.begin(), name.end(), stands) ? name : in_quotes(name));
+  return std::all_of(name.begin(), name.end(), stands) ? name : in_quotes(name);
 }
+
+std::string percent(const Value& value) { return "%" + name_text(value.name()); }
 
 std::string base64(const std::byte* data, int64_t bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -64,12 +65,16 @@ std::string numbers(const Tensor& tensor) {
   return out + "}";
 }
 
-std::string tensor_text(const Tensor& tensor, bool values) {
+std::string type_text(const Tensor& tensor) {
   std::string out(dtype_name(tensor.dtype()));
   out += "[";
   for (int k = 0; k < tensor.rank(); ++k)
     out += (k ? "," : "") + std::to_string(tensor.shape()[static_cast<size_t>(k)]);
-  out += "] ";
+  return out + "] ";
+}
+
+std::string tensor_text(const Tensor& tensor, const PrintOptions& options) {
+  const std::string out = type_text(tensor);
   if (tensor.elems() <= kInlineElems) {
     switch (tensor.dtype()) {
       case DType::f32:
@@ -96,7 +101,8 @@ std::string tensor_text(const Tensor& tensor, bool values) {
         break;
     }
   }
-  return out + (values ? "\"" + base64(tensor.data(), tensor.bytes()) + "\"" : "...");
+  if (options.place) return out + "at " + std::to_string(options.place(tensor));
+  return out + (options.constants ? "\"" + base64(tensor.data(), tensor.bytes()) + "\"" : "...");
 }
 
 struct AttrPrinter {
@@ -112,7 +118,7 @@ struct AttrPrinter {
     for (size_t k = 0; k < value.size(); ++k) out += (k ? "," : "") + number(value[k]);
     return out + "]";
   }
-  std::string operator()(const Tensor& value) const { return tensor_text(value, options.constants); }
+  std::string operator()(const Tensor& value) const { return tensor_text(value, options); }
 };
 
 std::string location(const Loc& loc) {
@@ -154,7 +160,7 @@ std::string node_text(const Node& node, const PrintOptions& options) {
   if (!attrs.empty()) out += attrs + "}";
   out += " : ";
   for (size_t k = 0; k < node.outputs().size(); ++k) out += (k ? ", " : "") + to_string(node.output(k)->type());
-  if (!node.device.empty()) out += " on " + node.device;
+  if (!node.device.empty()) out += " on " + name_text(node.device);
   if (node.subgraph >= 0) out += text(" in ", node.subgraph);
   if (node.launch >= 0) out += text(" launch ", node.launch);
   if (options.locations) out += location(node.loc()) + also(node.aliases);
@@ -176,7 +182,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   }
   for (const Mutation& m : graph.mutations) {
     out += text(", mutates ", in_quotes(m.input), " by ", in_quotes(m.output), " from ",
-                tensor_text(m.initial, options.constants));
+                options.place ? type_text(m.initial) + "kept" : tensor_text(m.initial, options));
   }
   out += "} (";
   const std::vector<Value*> inputs = graph.inputs();

@@ -19,8 +19,10 @@ namespace {
 using json::Fields;
 using json::Json;
 
-constexpr std::string_view kFormat = "hetnn/4";
-constexpr std::string_view kFormatBefore = "hetnn/3";  // whose weights are one blob
+// Those that are read; a file states the first that has all that it holds, but for the oldest.
+constexpr std::string_view kFormats[] = {"hetnn/4", "hetnn/5", "hetnn/3"};
+constexpr std::string_view kFormat = kFormats[0];
+constexpr std::string_view kFormatWithGraph = kFormats[1];
 constexpr size_t kLengthBytes = 8;
 static_assert(std::endian::native == std::endian::little, "images are little-endian");
 
@@ -28,6 +30,7 @@ static_assert(std::endian::native == std::endian::little, "images are little-end
 struct Metadata {
   std::string format, hetnn_version, program, report, target, weights_begin, weights_sum, weights_hash, code_hash,
       metadata_hash;
+  std::optional<std::string> graph;
 };
 
 const Fields<Metadata>& metadata_fields() {
@@ -37,6 +40,8 @@ const Fields<Metadata>& metadata_fields() {
       {"program", &Metadata::program, json::any_text(), "the structure of the program, as JSON"},
       {"report", &Metadata::report, json::any_text(), "the report made when compiling, as JSON"},
       {"target", &Metadata::target, json::any_text(), "the target, as JSON"},
+      {"graph", &Metadata::graph, json::maybe(json::any_text()), "the planned graph, where it was asked for",
+       json::Presence::nullable},
       {"weights_begin", &Metadata::weights_begin, json::any_text(), "bytes of weights that stand elsewhere"},
       {"weights_sum", &Metadata::weights_sum, json::any_text(), "a fast sum of the weights"},
       {"weights_hash", &Metadata::weights_hash, json::any_text(), "SHA-256 of the weights"},
@@ -79,7 +84,9 @@ std::string metadata_hash(const Metadata& metadata) {
   std::string all;
   for (const json::Row& row : metadata_fields().rows()) {
     if (row.name == "metadata_hash") continue;
-    const std::string value = row.write(&metadata).get<std::string>();
+    const Json written = row.write(&metadata);
+    if (written.is_null()) continue;
+    const auto& value = written.get_ref<const std::string&>();
     all += text(row.name, ":", value.size(), ":") + value;
   }
   return content_hash(std::as_bytes(std::span(all)));
@@ -98,6 +105,7 @@ Image assemble(Metadata metadata, const Blobs& blobs, std::span<const std::byte>
   int64_t weights_bytes = 0;
   for (const auto& run : runs) weights_bytes += std::ssize(run);
   const int64_t code_bytes = std::ssize(code);
+  metadata.format = metadata.graph ? kFormatWithGraph : kFormat;
   // Hashes are all of one length, so that these tell where the data will stand.
   metadata.weights_sum = quick_sum({});
   metadata.weights_hash = metadata.metadata_hash = content_hash(std::span<const std::byte>());
@@ -148,10 +156,11 @@ Parts parts_of(std::span<const std::byte> bytes, const std::string& called) {
   const Json document = json::parse(header_bytes, kHeaderJson, called);
   // Of another version, other keys may stand there.
   const Json::json_pointer format("/__metadata__/format");
-  if (document.contains(format) && document[format] != kFormat && document[format] != kFormatBefore) {
-    throw InvalidModel(text(called, " is of format ", json::to_text(document[format]),
-                            "; this version of hetnn reads \"", kFormatBefore, "\" and \"", kFormat,
-                            "\". Compile the model again."));
+  if (document.contains(format) && std::ranges::find(kFormats, document[format]) == std::end(kFormats)) {
+    std::string read;
+    for (const std::string_view each : kFormats) read += text(read.empty() ? "" : ", ", '"', each, '"');
+    throw InvalidModel(text(called, " is of format ", json::to_text(document[format]), "; this version of hetnn reads ",
+                            read, ". Compile the model again."));
   }
   const Header header = header_fields().value({document, kHeaderJson, called});
   const std::span<const std::byte> data = bytes.subspan(kLengthBytes + length);
@@ -162,7 +171,8 @@ Parts parts_of(std::span<const std::byte> bytes, const std::string& called) {
                             data.size(), " follow the header. The file is cut short or was altered."));
   }
   const auto weights = data.first(static_cast<size_t>(weights_bytes)), code = data.subspan(weights.size());
-  if (header_bytes != header_text(header.metadata, weights_bytes, code_bytes)) {
+  if (header.metadata.graph.has_value() != (header.metadata.format == kFormatWithGraph) ||
+      header_bytes != header_text(header.metadata, weights_bytes, code_bytes)) {
     throw InvalidModel(text(called, ": its header holds keys, values or padding besides those of a hetnn executable, ",
                             "so the file was altered or damaged. Write it again."));
   }
@@ -248,7 +258,8 @@ Pieces take_apart(std::span<const std::byte> image, const std::string& called) {
   return {structure.dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
           parts.metadata.report,
           parts.metadata.target,
-          {parts.weights.begin(), parts.weights.end()}};
+          {parts.weights.begin(), parts.weights.end()},
+          parts.metadata.graph};
 }
 
 Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
@@ -260,7 +271,7 @@ Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
   } catch (const InvalidModel&) {
     // Whatever it is, it is written as it is.
   }
-  return assemble({.format = std::string(kFormat),
+  return assemble({.format = {},
                    .hetnn_version = hetnn_version,
                    .program = program,
                    .report = pieces.report,
@@ -269,7 +280,8 @@ Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
                    .weights_sum = {},
                    .weights_hash = {},
                    .code_hash = {},
-                   .metadata_hash = {}},
+                   .metadata_hash = {},
+                   .graph = pieces.graph},
                   {pieces.weights}, std::as_bytes(std::span(code)));
 }
 
@@ -286,7 +298,7 @@ Image image_of(const Program& program, int64_t begin_bytes, const std::vector<Bl
   };
   add_code(program);
   for (const Program& body : program.bodies) add_code(body);
-  return assemble({.format = std::string(kFormat),
+  return assemble({.format = {},
                    .hetnn_version = program.hetnn_version,
                    .program = structure_json(program, rows),
                    .report = program.report_json,
@@ -295,7 +307,8 @@ Image image_of(const Program& program, int64_t begin_bytes, const std::vector<Bl
                    .weights_sum = {},
                    .weights_hash = {},
                    .code_hash = {},
-                   .metadata_hash = {}},
+                   .metadata_hash = {},
+                   .graph = program.graph_text},
                   held, all_code);
 }
 
@@ -317,6 +330,7 @@ Program unpack_beside(const Blob& image, const std::string& called, const Weight
   append_blobs(out.weights, rows, {image.owner, parts.weights}, beside, called);
   out.report_json = metadata.report;
   out.target_json = metadata.target;
+  out.graph_text = std::move(parts.metadata.graph);
   out.hetnn_version = metadata.hetnn_version;
   for (Program& body : out.bodies) body.weights = out.weights;
   validate(out, called);

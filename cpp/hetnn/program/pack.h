@@ -1,6 +1,7 @@
 // Programs as bytes: one safetensors file whose metadata carries the program (docs/format.md).
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ void verify_weights(const Blob& image, const std::string& called = "the executab
 struct Pieces {
   std::string program, report, target;
   std::vector<std::byte> weights;
+  std::optional<std::string> graph = {};  // IR text, where it was kept
 };
 
 /// The pieces of an image whose hashes need not fit. InvalidModel when its header or structure cannot be read.

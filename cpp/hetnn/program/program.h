@@ -93,6 +93,9 @@ struct Program {
   std::string signature_json;
   std::string report_json = "{}";
   std::string target_json = "{}";
+  /// The planned graph as IR text, whose large values stand in the weights and in the states; none unless asked for.
+  /// Only the compiler reads it.
+  std::optional<std::string> graph_text;
   std::string hetnn_version;
 };
 

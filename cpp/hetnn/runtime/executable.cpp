@@ -151,7 +151,9 @@ std::shared_ptr<const program::Program> Executable::program() const {
   return {now, &now->program};
 }
 
-program::Image Executable::image() { return program::pack(own_.put_into(*program())); }
+program::Program Executable::now() { return own_.put_into(*program()); }
+
+program::Image Executable::image() { return program::pack(now()); }
 
 namespace {
 

@@ -72,6 +72,8 @@ class Executable {
   std::shared_ptr<const program::Program> program() const;
   /// The image with all that was specialized, and with what the states of runs without a session hold.
   program::Image image();
+  /// The program with the states of its own session as they are.
+  program::Program now();
   int threads() const { return threads_; }
   size_t output_count() const { return output_count_; }
   /// Bytes of memory that idle runs keep for those to come; one run's is always kept, that of the last.

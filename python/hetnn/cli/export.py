@@ -10,26 +10,24 @@ import hetnn
 from hetnn.cli.answer import Answer
 from hetnn.cli.model import add_compile_arguments, compile_options
 from hetnn.cli.progress import Progress
-from hetnn.errors import InvalidModel
-from hetnn.importers.model_file import kind_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, the file to write, which part, and the options of planning."""
-    parser.add_argument("model", help=".pt2, .onnx, .tflite or IR text")
+    """The model or file, the file to write, which part, and the options of planning."""
+    parser.add_argument(
+        "model", help=".pt2, .onnx, .tflite or IR text, or a .hetnn file that was compiled with --keep-graph"
+    )
     parser.add_argument("-o", "--output", required=True, metavar="OUT.onnx|OUT.tosa", help="the file to write")
     parser.add_argument(
-        "--subgraph", metavar="NAME", help="with --target: what one device is given alone, by its name in the plan"
+        "--subgraph",
+        metavar="NAME",
+        help="of a .hetnn file, or with --target: what one device is given alone, by its name in the plan",
     )
     add_compile_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Writes the file: `output`, and its `bytes`. InvalidModel for a .hetnn file, which holds no graph."""
-    if os.path.exists(args.model) and kind_of(args.model) == "hetnn":
-        raise InvalidModel(
-            f"'{args.model}' is compiled already and holds no graph. Export the model that it was compiled from."
-        )
+    """Writes the file: `output`, and its `bytes`. InvalidModel for a .hetnn file that holds no graph."""
     options: dict[str, Any] = compile_options(args)
     with Progress("export", args.quiet) as progress:
         hetnn.export(args.model, args.output, target=args.target, subgraph=args.subgraph, progress=progress, **options)

@@ -17,16 +17,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Writes program.json, report.json, target.json and weights.bin: `folder`, and `bytes` of each."""
+    """Writes program.json, report.json, target.json, weights.bin, and graph.ir where a graph was kept: `folder`, and
+    `bytes` of each.
+    """
     with open_file(args.file) as file:
         pieces = _runtime.take_apart(file.read(), f"'{args.file}'")
     folder = Path(args.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = {}
-    for name in ("program", "report", "target"):
-        content = pieces[name].encode()
-        (folder / f"{name}.json").write_bytes(content)
-        sizes[f"{name}.json"] = len(content)
-    (folder / "weights.bin").write_bytes(pieces["weights"])
-    sizes["weights.bin"] = len(pieces["weights"])
+    files = {f"{name}.json": pieces[name].encode() for name in ("program", "report", "target")}
+    files["weights.bin"] = pieces["weights"]
+    if pieces["graph"] is not None:
+        files["graph.ir"] = pieces["graph"].encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    sizes = {name: len(content) for name, content in files.items()}
     return Answer({"folder": str(folder), "bytes": sizes}, "\n".join(f"{folder / name}" for name in sizes))

@@ -113,8 +113,8 @@ TEST(Pipeline, TheGraphIsDumpedAfterEachPass) {
                                        "03_choose_rewrites.ir",   "04_recompute.ir",    "05_place.ir",
                                        "06_price_rewrites.ir",    "07_cut.ir",          "08_plan_bodies.ir",
                                        "09_declare_boundaries.ir"};
-  for (const std::string pass :
-       {"10_extract", "11_compute_in_f32", "12_fuse", "13_lower_bodies", "14_lower", "15_specialize"}) {
+  for (const std::string pass : {"10_extract", "11_compute_in_f32", "12_fuse", "13_lower_bodies", "14_lower",
+                                 "15_keep_graph", "16_specialize"}) {
     for (const char* of : {".cpu.1.ir", ".ir", ".npu.0.ir"}) expected.push_back(pass + of);
   }
   EXPECT_EQ(files, expected);

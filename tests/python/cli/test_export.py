@@ -63,7 +63,7 @@ def test_what_cannot_be_written(capsys: pytest.CaptureFixture[str], model: Path,
     hetnn.compile(model).save(packed)
     status, answer = call(capsys, "export", packed, "-o", tmp_path / "out.onnx")
     assert (status, answer["error"]["kind"]) == (2, "InvalidModel")
-    assert "holds no graph. Export the model that it was compiled from" in answer["error"]["message"]
+    assert "holds no graph. Compile the model with keep_graph=True" in answer["error"]["message"]
     status, answer = call(capsys, "export", model, "-o", tmp_path / "out.xyz")
     assert (status, answer["error"]["kind"]) == (3, "Unsupported")
     assert "Name a file that ends in .onnx or .tosa" in answer["error"]["message"]

@@ -2,15 +2,19 @@
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
 
-namespace hetnn::pipeline {
+namespace hetnn {
 
-std::vector<Subgraph> subgraphs_of(const ir::Graph& cut) {
-  std::vector<Subgraph> out;
-  for (const plan::Subgraph& subgraph : plan::subgraphs_of(cut))
-    out.push_back({text(subgraph.device, ".", out.size()), subgraph.device, plan::extract(cut, subgraph)});
+std::vector<SubgraphOfPlan> subgraphs_of(const ir::Graph& planned) {
+  std::vector<SubgraphOfPlan> out;
+  for (const plan::Subgraph& subgraph : plan::subgraphs_of(planned))
+    out.push_back({text(subgraph.device, ".", out.size()), subgraph.device, plan::extract(planned, subgraph)});
   return out;
 }
 
+namespace pipeline {
+
 void extract(Draft& draft) { draft.subgraphs = subgraphs_of(draft.graph); }
 
-}  // namespace hetnn::pipeline
+}  // namespace pipeline
+
+}  // namespace hetnn

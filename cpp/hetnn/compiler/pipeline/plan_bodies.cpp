@@ -38,6 +38,7 @@ CompileOptions options_of(const Draft& draft, const std::vector<Symbol>& symbols
   out.states.clear();
   out.measured_us.clear();
   out.dump = "";
+  out.keep_graph = false;  // the text of the model's own has its loops
   out.shapes.clear();
   for (const Bindings& given : model.shapes) {
     Bindings known;

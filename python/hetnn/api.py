@@ -223,6 +223,8 @@ def export(
     if target is None:
         if subgraph is not None:
             raise InvalidModel(f"the subgraph '{subgraph}' is one of a plan; name the target that it is planned for.")
+        if options:
+            raise InvalidModel(f"'{next(iter(options))}' is an option of a plan; name the target that is planned for.")
         return write(_core.canonicalize(graph), path)
     settings = read_options(options)
     _plan_for(example, graph, settings)

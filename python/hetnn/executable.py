@@ -90,6 +90,14 @@ def load(
     return loaded
 
 
+def verify(path: str) -> None:
+    """Reads all of a file, also what loading has no time for, and plans runs for the sizes there is code for.
+
+    InvalidModel says what is wrong with it.
+    """
+    _runtime.verify(path)  # with the devices that are written in Python, which are made known here
+
+
 def _moved(image: bytes, threads: int, places: dict[str, dict[str, Any]]) -> Executable:
     """What was compiled in another process for devices that stand elsewhere."""
     executable = Executable.from_image(image, threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from hetnn import _core, _runtime
+from hetnn import _core, executable
 from hetnn.cli.answer import Answer
 
 
@@ -15,6 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> Answer:
     """Reads every byte and proves every size that is known: `file`, `sound`. InvalidModel says what is wrong."""
-    _runtime.verify(args.file)
+    executable.verify(args.file)
     _core.kept_graph_of_file(args.file)
     return Answer({"file": args.file, "sound": True}, f"{args.file} is sound")

@@ -364,12 +364,15 @@ def test_a_package_brings_one_by_an_entry_point(tmp_path: Path, monkeypatch: pyt
     )
     assert done.returncode == 0, done.stderr
     assert "vendor" in done.stdout
-    names = subprocess.run(
-        [sys.executable, "-c", at + "from hetnn.cli import console; sys.argv = ['hetnn', 'targets']; console()"],
-        capture_output=True,
-        text=True,
-    )
-    assert "vendor" in names.stdout.split()
+    file = str(tmp_path / "x.hetnn")
+
+    def command(*argv: str) -> str:
+        call = f"from hetnn.cli import console; sys.argv = {['hetnn', *argv]!r}; console()"
+        ran = subprocess.run([sys.executable, "-c", at + call], capture_output=True, text=True)
+        return ran.stdout + ran.stderr
+
+    assert "vendor" in command("targets").split()
+    assert "is sound" in command("verify", file)
     # Served where it is installed, and refused where it is not.
     load = [sys.executable, "-c", f"import hetnn; hetnn.load({str(tmp_path / 'x.hetnn')!r})"]
     refused = subprocess.run(load, capture_output=True, text=True)

@@ -56,6 +56,9 @@ def test_a_subgraph_of_a_plan(capsys: pytest.CaptureFixture[str], model: Path, t
     status, answer = call(capsys, "export", model, "--subgraph", name, "-o", out)
     assert (status, answer["error"]["kind"]) == (2, "InvalidModel")
     assert "name the target that it is planned for" in answer["error"]["message"]
+    status, answer = call(capsys, "export", model, "--rewrite", "always", "-o", out)
+    assert (status, answer["error"]["kind"]) == (2, "InvalidModel")
+    assert "'rewrite' is an option of a plan; name the target" in answer["error"]["message"]
 
 
 def test_what_cannot_be_written(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:

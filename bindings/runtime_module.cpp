@@ -15,6 +15,7 @@ void bind_runtime_queue(pybind11::module_& m);
 void bind_runtime_regions(pybind11::module_& m);
 void bind_runtime_sequences(pybind11::module_& m);
 void bind_runtime_serve(pybind11::module_& m);
+void bind_runtime_watch(pybind11::module_& m);
 }  // namespace hetnn
 
 PYBIND11_MODULE(_runtime, m) {
@@ -31,5 +32,6 @@ PYBIND11_MODULE(_runtime, m) {
   hetnn::bind_runtime_regions(m);
   hetnn::bind_runtime_sequences(m);
   hetnn::bind_runtime_queue(m);
+  hetnn::bind_runtime_watch(m);
   m.attr("version") = HETNN_VERSION;
 }

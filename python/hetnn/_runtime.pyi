@@ -30,6 +30,7 @@ __all__: list[str] = [
     "Session",
     "Signature",
     "Stop",
+    "Watch",
     "array_over",
     "device_kinds",
     "element_types",
@@ -546,6 +547,23 @@ class RunQueue:
     def wake(self) -> None:
         """
         For the requests that were submitted since the last one.
+        """
+
+class Watch:
+    """
+    Some of the numbers of many memories, to see whether anybody has written them.
+    """
+    def __init__(
+        self,
+        memories: collections.abc.Sequence[typing_extensions.Buffer],
+        numbers: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None:
+        """
+        `numbers` of 4 bytes or a few more of each memory, evenly spread; the memories are kept.
+        """
+    def look(self) -> bytes:
+        """
+        The numbers as they are now, as bytes.
         """
 
 def array_over(tensor: typing.Any, dtype: numpy.dtype[typing.Any]) -> typing.Any:

@@ -82,6 +82,7 @@ def _compiled(
     def program(held: Mapping[int, torch.Tensor]) -> Run:
         with unset_fake_temporarily():  # weights have values
             executable = compile(import_exported_program(exported(module, held), functional=True), target, **options)
+        executable._source = None  # which would keep the weights of a model that is gone
         return lambda args: executable(*args)
 
     nodes = [node for node in module.graph.nodes if node.op == "call_function"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +116,37 @@ def test_weights_written_past_their_counters_count(dtype: torch.dtype) -> None:
                 torch.testing.assert_close(run(x), model(x), **near, msg=name)
             tensor.data.mul_(0.5).add_(0.25)
             torch.testing.assert_close(run(x), model(x), **near, msg=name)
+
+
+def test_models_that_share_a_graph_have_their_weights_packed_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Layers of one class are one graph for torch, which gives it the weights of each in turn."""
+    made: list[weakref.ref[Any]] = []
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        executable = hetnn.compile(*args, **kwargs)
+        made.append(weakref.ref(executable))
+        return executable
+
+    monkeypatch.setattr("hetnn.dynamo.backend.compile", counted)
+    models, x = [convolutional().eval() for _ in range(3)], torch.randn(2, 3, 12, 12)
+    runs = [compiled(model) for model in models]
+
+    def check(rounds: int) -> None:
+        for _ in range(rounds):
+            for run, model in zip(runs, models, strict=True):
+                torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
+
+    with torch.no_grad():
+        check(10)
+        assert len(hetnn.torch_report()) == 1
+        assert len(made) == 4  # of each, and one whose weights are inputs
+        models[1][0].weight.mul_(1.5)
+        check(10)
+        assert len(made) == 5
+        del runs[1], models[1]
+        check(2)
+    gc.collect()
+    assert [one() is None for one in made].count(True) == 2  # what was packed before, and of the model that is gone
 
 
 def test_weights_of_inference_mode_have_no_versions() -> None:

@@ -4,38 +4,68 @@
 namespace hetnn::kernels::bench {
 namespace {
 
-// Arguments: channels, size, out channels, kernel, stride, groups, algorithm (0 chosen, 1 direct), threads.
+const char* const kKernels[] = {"conv2d_direct",   "conv2d_few_channels", "conv2d_planes",
+                                "conv2d_winograd", "conv2d_depthwise",    "conv2d_grouped"};
+enum Row { kDirect, kFewChannels, kPlanes, kWinograd, kDepthwise, kGrouped };
+
+// Arguments: batch, channels, size, out channels, kernel, stride, groups, row, threads; 1x1 or 'same' padding. Images
+// of up to 4 channels lie plain. Weights come from memory.
 void conv2d(benchmark::State& state) {
-  const int64_t c = state.range(0), size = state.range(1), o = state.range(2), kernel = state.range(3);
-  const int64_t stride = state.range(4), groups = state.range(5), padding = kernel / 2;
+  const int64_t n = state.range(0), c = state.range(1), size = state.range(2), o = state.range(3);
+  const int64_t kernel = state.range(4), stride = state.range(5), groups = state.range(6), padding = kernel / 2;
   const int64_t out = (size + 2 * padding - kernel) / stride + 1;
-  Params params = {{"stride", std::vector<int64_t>{stride, stride}},
-                   {"padding", std::vector<int64_t>{padding, padding}},
-                   {"groups", groups}};
-  if (state.range(6) == 1) params.set("algorithm", "direct");
-  const std::vector<int64_t> x = {1, c, size, size}, w = {o, c / groups, kernel, kernel}, y = {1, o, out, out};
-  run_kernel(state, "conv2d", {TensorView::nhwc(DType::f32, x), TensorView::plain(DType::f32, w)},
-             TensorView::nhwc(DType::f32, y), params, static_cast<int>(state.range(7)),
-             2.0 * static_cast<double>(o * out * out * (c / groups) * kernel * kernel), "FLOP",
-             {{.function = "relu", .input = -1, .values = {}}});
+  const Params params = {{"stride", std::vector<int64_t>{stride, stride}},
+                         {"padding", std::vector<int64_t>{padding, padding}},
+                         {"groups", groups}};
+  const std::vector<int64_t> x = {n, c, size, size}, w = {o, c / groups, kernel, kernel}, y = {n, o, out, out};
+  state.SetLabel(kKernels[state.range(7)]);
+  run_kernel(
+      state, kKernels[state.range(7)],
+      {c <= 4 ? TensorView::plain(DType::f32, x) : TensorView::nhwc(DType::f32, x), TensorView::plain(DType::f32, w)},
+      TensorView::nhwc(DType::f32, y), params, static_cast<int>(state.range(8)),
+      2.0 * static_cast<double>(n * o * out * out * (c / groups) * kernel * kernel), "FLOP",
+      {{.function = "relu", .input = -1, .values = {}}}, true);
 }
 
+const std::vector<std::string> kNames = {"n", "c", "size", "o", "kernel", "stride", "groups", "row", "threads"};
+
 void resnet_shapes(benchmark::internal::Benchmark* bench) {
-  bench->ArgNames({"c", "size", "o", "kernel", "stride", "groups", "direct", "threads"})->UseRealTime();
-  for (const int64_t threads : {1, 2})
-    for (const int64_t direct : {0, 1}) {
-      bench->Args({3, 224, 64, 7, 2, 1, direct, threads});
-      bench->Args({64, 56, 64, 3, 1, 1, direct, threads});
-      bench->Args({64, 56, 128, 3, 2, 1, direct, threads});
-      bench->Args({128, 28, 128, 3, 1, 1, direct, threads});
-      bench->Args({256, 14, 256, 3, 1, 1, direct, threads});
-      bench->Args({512, 7, 512, 3, 1, 1, direct, threads});
-      bench->Args({256, 56, 64, 1, 1, 1, direct, threads});
-      bench->Args({96, 112, 96, 3, 2, 96, direct, threads});
-      bench->Args({144, 56, 144, 3, 1, 144, direct, threads});
-    }
+  bench->ArgNames(kNames)->UseRealTime();
+  for (const int64_t threads : {1, 2}) {
+    bench->Args({1, 3, 224, 64, 7, 2, 1, kFewChannels, threads});
+    bench->Args({1, 64, 56, 128, 3, 2, 1, kDirect, threads});
+    bench->Args({1, 256, 56, 64, 1, 1, 1, kDirect, threads});
+    bench->Args({1, 96, 112, 96, 3, 2, 96, kDepthwise, threads});
+    bench->Args({1, 144, 56, 144, 3, 1, 144, kDepthwise, threads});
+  }
 }
 BENCHMARK(conv2d)->Apply(resnet_shapes);
+
+// Where kernels change places: what the constants of their work were fitted to. With
+// --benchmark_enable_random_interleaving they run in turns.
+void choices(benchmark::State& state) { conv2d(state); }
+void rivals(benchmark::internal::Benchmark* bench) {
+  bench->ArgNames(kNames)->UseRealTime();
+  const auto both = [&](int64_t n, int64_t c, int64_t size, int64_t o, Row other) {
+    for (const int64_t row : {int64_t{other}, int64_t{kWinograd}}) bench->Args({n, c, size, o, 3, 1, 1, row, 2});
+  };
+  for (const int64_t size : {7, 10, 13})
+    for (const int64_t n : {1, 2, 8}) {
+      both(n, 32, size, 128, kDirect);
+      both(n, 128, size, 32, kDirect);
+      both(n, 256, size, 256, kDirect);
+      both(n, 512, size, 512, kDirect);
+    }
+  for (const int64_t size : {14, 56})
+    for (const int64_t o : {8, 64}) {
+      both(1, 5, size, o, kFewChannels);
+      both(1, 8, size, o, kFewChannels);
+    }
+  for (const int64_t n : {1, 8})
+    for (const int64_t o : {16, 24, 32})
+      for (const int64_t row : {kFewChannels, kPlanes}) bench->Args({n, 3, 224, o, 3, 2, 1, row, 2});
+}
+BENCHMARK(choices)->Apply(rivals);
 
 // Arguments: rows, out features, in features, threads.
 void linear(benchmark::State& state) {

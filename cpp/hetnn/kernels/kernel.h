@@ -152,9 +152,11 @@ using PackedBytes = int64_t (*)(const KernelCall& call, int input);
 /// if the variant has a packer. The others are passed as they are.
 using WeightTest = bool (*)(const KernelCall& call, int input);
 
-/// Parameters to set for these shapes before weights are packed and the kernel is made: choices between variants whose
-/// packed weights differ. What the call's parameters already say is not repeated.
-using ChooseFunction = ops::Attrs (*)(const KernelCall& call);
+struct Machine;  // query/machine.h
+struct Work;     // query/work.h
+
+/// What a kernel that serves the call computes and moves in a run by `threads` threads.
+using WorkFunction = Work (*)(const KernelCall& call, const Machine& machine, int threads);
 
 /// Parameters of which only a measurement on this machine says the best value, for these shapes and for a run by
 /// `threads` threads. They change no result and no packed weight.
@@ -166,11 +168,12 @@ using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 /// how plain memory then lies.
 enum class LayoutWish : uint8_t { plain, written_plain, turned, same, kept, channels_last };
 
-/// A fast way to compute an operator. Where no variant serves a call, the operator's meaning computes it.
+/// A fast way to compute an operator. Of those that serve a call the one of least predicted time computes it
+/// (query/best.h); where none does, the operator's meaning.
 struct Variant {
   std::string_view name;   // of the kernel, in files and traces
   std::string_view op;     // the operator; empty: those that `function` says
-  std::string_view speed;  // the class of work that its time is predicted by
+  std::string_view speed;  // the class of work that its time is predicted by, where it has no `work` of its own
   ServesFunction serves;
   KernelFactory create;  // asked for nothing but what it serves: make_kernel
   LayoutWish layout = LayoutWish::same;
@@ -184,16 +187,19 @@ struct Variant {
   WeightTest is_weight = nullptr;          // null: no input is packed
   PackFunction pack = nullptr;
   PackedBytes packed_bytes = nullptr;
-  PackerFactory packer = nullptr;   // null: weights must be constants
-  ChooseFunction choose = nullptr;  // null: nothing to choose
-  TuneFunction tune = nullptr;      // null: nothing to measure
+  PackerFactory packer = nullptr;  // null: weights must be constants
+  /// What its packed weights are: variants of an operator with the same one read the same bytes, so that a file made
+  /// for one may run by another. Empty: no other variant's.
+  std::string_view packing = {};
+  WorkFunction work = nullptr;  // null: what its class takes
+  TuneFunction tune = nullptr;  // null: nothing to measure
 };
 
 /// The variant of that name, or null.
 const Variant* find_kernel(std::string_view name);
 
-/// The variants for calls of that kind, the first choice first: of a call on quantized i8 those that compute with
-/// integers, where there are any. Whether one takes a call's types and shapes, `serves` says.
+/// The variants for calls of that kind, first those that win where times are equal: of a call on quantized i8 those
+/// that compute with integers, where there are any. Whether one takes a call's types and shapes, `serves` says.
 std::vector<const Variant*> variants_of(const ops::Call& call);
 
 /// Whether one of those variants is made so.

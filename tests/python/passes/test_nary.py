@@ -115,7 +115,7 @@ def test_a_convolution_takes_the_sum_as_steps() -> None:
     conv = torch.nn.Conv2d(3, 3, 1)
     inputs = random(3, 1, 3, 8, 8)
     executable = compiled(lambda a, b, c: conv(a) + b + c, inputs)
-    assert kernels(executable, inputs)[0] == "conv2d"
+    assert kernels(executable, inputs)[0].startswith("conv2d_")
     assert "nary" not in kernels(executable, inputs)
 
 

@@ -23,7 +23,7 @@ for _ in range(20):
     for y, (p, q) in zip(hetnn.compile(graph, "cpu")(x), [(1, -2), (3, 4), (-5, 6)]):
         np.testing.assert_array_equal(y, p * x[:, :1] + q * x[:, 1:])
 kernels = [row["kernel"] for row in hetnn.compile(graph, "cpu").profile(x)]
-assert kernels.count("conv2d") == 1, kernels
+assert sum(kernel.startswith("conv2d_") for kernel in kernels) == 1, kernels
 """
 
 

@@ -46,7 +46,12 @@ class Emitter {
   void emit(const Launch& launch) {
     const kernels::Variant* variant = launch.variant;
     std::optional<ConcreteLaunch> concrete;
-    if (variant) concrete.emplace(launch, layouts_, hints_);
+    if (variant) {
+      concrete.emplace(launch, layouts_, hints_);
+      concrete->params.set({{"deterministic", Dim(options_.deterministic ? 1 : 0)}});
+      variant = settled(launch, *concrete);
+      HETNN_ASSERT(variant, launch.variant->name, " does not serve ", ir::describe(*launch.anchor), " as it lies");
+    }
     const ops::Call& call = launch.anchor->call();
     program::Command command{.op = call.op,
                              .attrs = call.attrs,
@@ -60,12 +65,6 @@ class Emitter {
       command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
       // The running value comes first in a sum, wherever it stands in the node.
       if (kernels::is_sum(step.step)) command.steps.back().attrs["coefficients"] = step.step.values;
-    }
-    // Variants whose packed weights differ are settled here, for the shapes under the hints.
-    if (variant && variant->choose) {
-      concrete->params.set({{"deterministic", Dim(options_.deterministic ? 1 : 0)}});
-      command.options = variant->choose(concrete->call());
-      concrete->params.set(command.options);
     }
     if (variant && variant->tune && options_.tune_threads > 0) {
       command.options.merge(variant->tune(concrete->call(), options_.tune_threads));

@@ -7,6 +7,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
+#include "hetnn/kernels/query/best.h"
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/passes/fuse.h"
 
@@ -105,7 +106,7 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
 namespace {
 
 // Whether the variant serves what the node computes alone, with such steps behind it. Of constants that it packs the
-// call has the packed views.
+// call has the packed views; other weights are given plain.
 bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch& concrete) {
   const auto is_there = [&](size_t k) { return alone.inputs[k] && is_constant(*alone.inputs[k]); };
   std::vector<std::pair<size_t, kernels::TensorView>> given;
@@ -116,10 +117,11 @@ bool serves(const kernels::Variant& variant, const Launch& alone, ConcreteLaunch
     const bool is_weight = variant.is_weight && variant.is_weight(concrete.call(), at);
     if ((is_weight && !variant.packer) || (variant.is_table && variant.is_table(static_cast<int>(k))))
       takes = is_there(k);
-    if (!is_weight || !is_there(k)) continue;
+    if (!is_weight) continue;
     kernels::TensorView& view = concrete.inputs[static_cast<size_t>(at)];
     given.emplace_back(at, view);
-    view = kernels::TensorView::of_weight(view.dtype, view.shape());
+    view = is_there(k) ? kernels::TensorView::of_weight(view.dtype, view.shape())
+                       : kernels::TensorView::plain(view.dtype, view.shape());
   }
   const bool out = takes && !kernels::refusal_of(variant, concrete.call());
   for (const auto& [at, view] : given) concrete.inputs[at] = view;
@@ -162,9 +164,20 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
     step.input = static_cast<int>(concrete->inputs.size());
     concrete->inputs.push_back(concrete->outputs[0]);
   }
-  const auto at = std::ranges::find_if(
-      variants, [&](const kernels::Variant* variant) { return serves(*variant, alone, *concrete); });
-  return at == variants.end() ? nullptr : *at;
+  return kernels::best(variants, concrete->call(),
+                       [&](const kernels::Variant& variant) { return serves(variant, alone, *concrete); });
+}
+
+const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete) {
+  const kernels::Variant& own = *launch.variant;
+  if (own.layout != kernels::LayoutWish::channels_last) return &own;
+  std::vector<const kernels::Variant*> alike = kernels::variants_of(launch.anchor->call());
+  std::erase_if(alike, [&](const kernels::Variant* each) {
+    return each->layout != own.layout || each->takes_steps != own.takes_steps;
+  });
+  if (alike.size() == 1) return &own;
+  return kernels::best(alike, concrete.call(),
+                       [&](const kernels::Variant& variant) { return serves(variant, launch, concrete); });
 }
 
 bool computes_halves(const ir::Node& node, const Bindings& bindings) {

@@ -63,10 +63,14 @@ struct ConcreteLaunch {
   std::vector<kernels::Step> steps;
 };
 
-/// The variant that computes the node alone under `bindings`, or null where only its meaning does: the first that
-/// serves it. `steps`: behind it, without operands.
+/// The variant that computes the node alone under `bindings`, or null where only its meaning does: the best of those
+/// that serve it. `steps`: behind it, without operands.
 const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindings,
                                     std::vector<kernels::Step> steps = {});
+/// The variant of a launch whose values lie as they will: of those that want channels last the best that serves, null
+/// where none does. The others were chosen for plain memory, which they are given.
+const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete);
+
 /// Whether the node's variant computes with its values of f16 or bf16 in less time than f32 takes.
 bool computes_halves(const ir::Node& node, const Bindings& bindings);
 

@@ -4,9 +4,15 @@
 // 1;
 //                   operands of the steps. output [N,O,OH,OW], nhwc (or plain, through a copy).
 //                   params stride [sh,sw] (1,1); padding [h,w] or [top,left,bottom,right] (0); dilation [dh,dw] (1,1);
-//                   groups (1); bias (0); algorithm "direct" (default) or "winograd"
-// conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape;
-//                   algorithm "phases" (default) or, of strides of 1, "direct"
+//                   groups (1); bias (0); deterministic (0). A row an algorithm:
+//   conv2d_direct        a product whose rows are the windows' pixels, of any window
+//   conv2d_few_channels  the same of a copy with a border, of which a row of a window is one run: up to 8 channels
+//   conv2d_planes        vectors over the pixels of a plain image of up to 4 channels
+//   conv2d_winograd      F(4x4, 3x3)
+//   conv2d_depthwise, conv2d_grouped  vectors over channels, of groups of one, and of 4 or 8
+// conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
+//   conv_transpose2d_phases  a product for outputs that share their taps
+//   conv_transpose2d_direct  of strides of 1: the convolution by the kernel turned around
 // conv2d_weight_gradient  inputs x [N,C,H,W], gradient [N,O,OH,OW], each nhwc or plain; output [O, C/groups, kh, kw]
 //                   plain. params kernel [kh,kw], and stride, padding, dilation, groups of the convolution
 // gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
@@ -21,15 +27,14 @@
 
 namespace hetnn::kernels {
 
-Refusal serves_conv2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_conv2d(const KernelCall& call);
+Work direct_conv_work(const KernelCall& call, const Machine& machine, int threads);
+Work few_channels_work(const KernelCall& call, const Machine& machine, int threads);
+Work planes_work(const KernelCall& call, const Machine& machine, int threads);
+Work sliding_work(const KernelCall& call, const Machine& machine, int threads);
+Work winograd_work(const KernelCall& call, const Machine& machine, int threads);
 Refusal serves_gated_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);
-Refusal serves_conv_transpose2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
-std::unique_ptr<Packer> make_conv2d_packer(const KernelCall& call, int input);
-std::unique_ptr<Packer> make_conv_transpose2d_packer(const KernelCall& call, int input);
 std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
 
@@ -47,11 +52,7 @@ int64_t packed_brain_conv2d_bytes(const KernelCall& call, int input);
 Refusal serves_conv2d_weight_gradient(const KernelCall& call);
 std::unique_ptr<Kernel> make_conv2d_weight_gradient(const KernelCall& call);
 
-/// {algorithm: direct} where strides of 1 make it a convolution by the kernel turned around.
-ops::Attrs choose_conv_transpose2d(const KernelCall& call);
-/// {algorithm: winograd} where F(4x4,3x3) is expected to be faster for these shapes and no algorithm is given yet.
-ops::Attrs choose_conv2d(const KernelCall& call);
-
+std::span<const Variant> conv_transpose2d_rows();
 std::span<const Variant> conv_variants();
 
 }  // namespace hetnn::kernels

@@ -1,5 +1,4 @@
-// conv2d: choice of the algorithm.
-#include <algorithm>
+// conv2d in f32: a row an algorithm.
 #include <vector>
 
 #include "hetnn/base/error.h"
@@ -15,93 +14,143 @@
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
 
-std::string algorithm_of(const KernelCall& call) { return call.params.text("algorithm", "direct"); }
-bool is_winograd(const KernelCall& call) { return algorithm_of(call) == "winograd"; }
-// Depthwise convolutions have no choice.
-bool slides(const KernelCall& call, const WindowGeometry& g) {
-  return g.depthwise() || algorithm_of(call) == "grouped";
+Refusal serves_steps(const KernelCall& call) { return Terms("conv2d", call).steps_on_rows(); }
+
+// Terms of a row: windows over f32, its own of their geometry, and steps on operands that may be turned to nhwc.
+template <typename Own>
+Refusal serves_with(std::string_view kernel, const KernelCall& call, const Own& own) {
+  Terms terms(kernel, call);
+  return terms.hold(serves_windows(kernel, call)).then([&] { return own(terms, conv_geometry(call)); }).then([&] {
+    return serves_with_nhwc(call, serves_steps);
+  });
 }
 
-PanelShape panel_shape(const KernelCall& call, const WindowGeometry& g) {
-  return slides(call, g) ? sliding_shape(g) : direct_shape(g);
+Refusal serves_direct(const KernelCall& call) {
+  return serves_with("conv2d_direct", call, [](Terms&, const WindowGeometry&) { return Refusal(); });
 }
 
-// All operands but a few-channel image are nhwc here.
-std::unique_ptr<Kernel> make_nhwc_conv(const KernelCall& call) {
-  const WindowGeometry g = conv_geometry(call);
-  if (is_winograd(call)) return make_winograd_conv(call, g);
-  if (slides(call, g)) return make_sliding_conv(call, g);
-  return make_implicit_conv(call, g);
+Refusal serves_few_channels(const KernelCall& call) {
+  return serves_with("conv2d_few_channels", call, [](Terms& terms, const WindowGeometry& g) {
+    return terms.hold(has_few_channels(g), "takes up to ", kFewChannels,
+                      " channels of one group, of more than one tap and columns side by side; got ", g.channels,
+                      " channels, ", g.taps(), " taps, groups ", g.groups, ", a dilation of ", g.columns.dilation);
+  });
 }
 
-Refusal serves_nhwc_conv(const KernelCall& call) { return Terms("conv2d", call).steps_on_rows(); }
+Refusal serves_planes(const KernelCall& call) {
+  Terms terms("conv2d_planes", call);
+  return terms.hold(serves_windows("conv2d_planes", call))
+      .hold(call.inputs[0].layout == Layout::plain && call.outputs[0].layout == Layout::nhwc,
+            "reads planes and writes channels last")
+      .then([&] { return refuse_planes(conv_geometry(call)); })
+      .steps_on_rows();
+}
+
+Refusal serves_winograd(const KernelCall& call) {
+  return serves_with("conv2d_winograd", call, [&](Terms& terms, const WindowGeometry& g) {
+    return terms.hold(refuse_winograd(g))
+        .hold(call.params.integer("deterministic", 0) == 0, "rounds otherwise than sums of products do");
+  });
+}
+
+Refusal serves_depthwise(const KernelCall& call) {
+  return serves_with("conv2d_depthwise", call, [](Terms& terms, const WindowGeometry& g) {
+    return terms.hold(g.depthwise(), "takes a group a channel; got groups ", g.groups, " of ", g.channels, " and ",
+                      g.out_channels, " channels");
+  });
+}
+
+Refusal serves_grouped(const KernelCall& call) {
+  return serves_with("conv2d_grouped", call, [](Terms& terms, const WindowGeometry& g) {
+    return terms.hold(has_narrow_groups(g), "takes groups of 4 or 8 channels, with outputs no fewer; got groups ",
+                      g.groups, " of ", g.channels, " and ", g.out_channels, " channels");
+  });
+}
+
+template <std::unique_ptr<Kernel> (*kMake)(const KernelCall&, const WindowGeometry&)>
+std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
+  return kMake(call, conv_geometry(call));
+}
+template <std::unique_ptr<Kernel> (*kMake)(const KernelCall&, const WindowGeometry&)>
+std::unique_ptr<Kernel> make_turned(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc<kMake>);
+}
+
+std::unique_ptr<Kernel> make_direct(const KernelCall& call, const WindowGeometry& g) {
+  return std::make_unique<DirectConv<PanelProduct>>(call, g);
+}
+std::unique_ptr<Kernel> make_few(const KernelCall& call, const WindowGeometry& g) {
+  return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
+}
+
+// The first layer reads a plain image by itself, when nothing else needs a copy.
+std::unique_ptr<Kernel> make_few_channels(const KernelCall& call) {
+  const bool reads_planes = call.outputs[0].layout == Layout::nhwc && !serves_steps(call);
+  return reads_planes ? make_nhwc<make_few>(call) : make_turned<make_few>(call);
+}
+
+std::unique_ptr<Packer> make_direct_packer(const KernelCall& call, int /*input*/) {
+  return make_panel_packer(conv_geometry(call), direct_shape(conv_geometry(call)));
+}
+std::unique_ptr<Packer> make_sliding_packer(const KernelCall& call, int /*input*/) {
+  return make_panel_packer(conv_geometry(call), sliding_shape(conv_geometry(call)));
+}
+std::unique_ptr<Packer> make_transformed_packer(const KernelCall& call, int /*input*/) {
+  return make_winograd_packer(conv_geometry(call));
+}
+
+constexpr Variant row_of_f32(std::string_view name, ServesFunction serves, KernelFactory create, WorkFunction work) {
+  return {.name = name,
+          .op = "conv2d",
+          .speed = "conv",
+          .serves = serves,
+          .create = create,
+          .layout = LayoutWish::channels_last,
+          .takes_steps = true,
+          .is_weight = is_conv_weight,
+          .work = work};
+}
+template <PackerFactory kPacker>
+constexpr Variant packed_as(std::string_view packing, Variant row) {
+  row.packing = packing;
+  row.pack = pack_with<kPacker>;
+  row.packed_bytes = packed_bytes_with<kPacker>;
+  row.packer = kPacker;
+  return row;
+}
 
 }  // namespace
 
 std::unique_ptr<Kernel> make_implicit_conv(const KernelCall& call, const WindowGeometry& g) {
-  if (has_few_channels(g)) return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
-  return std::make_unique<DirectConv<PanelProduct>>(call, g);
+  return has_few_channels(g) ? make_few(call, g) : make_direct(call, g);
 }
 
-Refusal serves_conv2d(const KernelCall& call) {
-  Terms terms("conv2d", call);
-  terms.hold(serves_windows("conv2d", call));
-  if (!terms.met()) return terms;
-  const std::string algorithm = algorithm_of(call);
-  const WindowGeometry g = conv_geometry(call);
-  terms.hold(algorithm == "direct" || algorithm == "winograd" || (algorithm == "grouped" && has_narrow_groups(g)),
-             "knows the algorithms direct, winograd and, of narrow groups, grouped; got ", algorithm);
-  if (algorithm == "winograd") terms.hold(refuse_winograd(g));
-  return terms.hold(serves_with_nhwc(call, serves_nhwc_conv));
-}
-
-std::unique_ptr<Kernel> make_conv2d(const KernelCall& call) {
-  const WindowGeometry g = conv_geometry(call);
-  if (!is_winograd(call) && !g.depthwise() && planes_pay(call, g)) return make_planes_conv(call, g);
-  // The first layer reads a plain image by itself, when nothing else needs a copy.
-  if (!is_winograd(call) && !g.depthwise() && has_few_channels(g) && call.outputs[0].layout == Layout::nhwc)
-    return std::make_unique<FewChannelsConv<PanelProduct>>(call, g);
-  return make_with_nhwc(call, make_nhwc_conv);
-}
-
-bool is_conv_weight(const KernelCall& /*call*/, int input) { return input == 1; }
-
-std::unique_ptr<Packer> make_conv2d_packer(const KernelCall& call, int input) {
-  HETNN_ASSERT(input == 1, "conv2d packs input 1 only; got ", input);
-  const WindowGeometry g = conv_geometry(call);
-  if (is_winograd(call)) return make_winograd_packer(g);
-  const PanelShape shape = panel_shape(call, g);
+std::unique_ptr<Packer> make_panel_packer(const WindowGeometry& g, const PanelShape& shape) {
   const int64_t taps = g.taps();
   return std::make_unique<PanelPacker>(shape, PackStrides{shape.cols * shape.k * taps, shape.k * taps, 1, taps});
 }
 
-ops::Attrs choose_conv2d(const KernelCall& call) {
-  if (call.params.has("algorithm")) return {};
-  const WindowGeometry g = conv_geometry(call);
-  if (has_narrow_groups(g)) return {{"algorithm", std::string("grouped")}};
-  // Its sums and differences round otherwise.
-  if (call.params.integer("deterministic", 0) == 0 && winograd_pays(g)) return {{"algorithm", std::string("winograd")}};
-  return {};
-}
+bool is_conv_weight(const KernelCall& /*call*/, int input) { return input == 1; }
 
 std::span<const Variant> conv_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "conv2d",
-       .op = "conv2d",
-       .speed = "conv",
-       .serves = serves_conv2d,
-       .create = make_conv2d,
-       .layout = LayoutWish::channels_last,
-       .takes_steps = true,
-       .is_weight = is_conv_weight,
-       .pack = pack_with<make_conv2d_packer>,
-       .packed_bytes = packed_bytes_with<make_conv2d_packer>,
-       .packer = make_conv2d_packer,
-       .choose = choose_conv2d},
+      packed_as<make_direct_packer>(
+          "conv2d_panels", row_of_f32("conv2d_direct", serves_direct, make_turned<make_direct>, direct_conv_work)),
+      packed_as<make_direct_packer>("conv2d_panels", row_of_f32("conv2d_few_channels", serves_few_channels,
+                                                                make_few_channels, few_channels_work)),
+      packed_as<make_direct_packer>(
+          "conv2d_panels", row_of_f32("conv2d_planes", serves_planes, make_nhwc<make_planes_conv>, planes_work)),
+      packed_as<make_transformed_packer>("conv2d_winograd", row_of_f32("conv2d_winograd", serves_winograd,
+                                                                       make_turned<make_winograd_conv>, winograd_work)),
+      packed_as<make_sliding_packer>("conv2d_sliding", row_of_f32("conv2d_depthwise", serves_depthwise,
+                                                                  make_turned<make_sliding_conv>, sliding_work)),
+      packed_as<make_sliding_packer>(
+          "conv2d_sliding", row_of_f32("conv2d_grouped", serves_grouped, make_turned<make_sliding_conv>, sliding_work)),
       {.name = "conv2d_i8",
        .op = "conv2d",
        .speed = "conv",
@@ -134,18 +183,6 @@ std::span<const Variant> conv_variants() {
        .is_weight = is_conv_weight,
        .pack = pack_gated_conv2d,
        .packed_bytes = packed_gated_conv2d_bytes},
-      {.name = "conv_transpose2d",
-       .op = "conv_transpose2d",
-       .speed = "conv",
-       .serves = serves_conv_transpose2d,
-       .create = make_conv_transpose2d,
-       .layout = LayoutWish::channels_last,
-       .takes_steps = true,
-       .is_weight = is_conv_weight,
-       .pack = pack_with<make_conv_transpose2d_packer>,
-       .packed_bytes = packed_bytes_with<make_conv_transpose2d_packer>,
-       .packer = make_conv_transpose2d_packer,
-       .choose = choose_conv_transpose2d},
       {.name = "conv2d_weight_gradient",
        .op = "conv2d_weight_gradient",
        .speed = "conv",
@@ -153,7 +190,13 @@ std::span<const Variant> conv_variants() {
        .create = make_conv2d_weight_gradient,
        .layout = LayoutWish::written_plain},
   };
-  return kVariants;
+  static const std::vector<Variant> all = [] {
+    std::vector<Variant> out(std::begin(kVariants), std::end(kVariants));
+    const std::span<const Variant> transposed = conv_transpose2d_rows();
+    out.insert(out.end(), transposed.begin(), transposed.end());
+    return out;
+  }();
+  return all;
 }
 
 }  // namespace hetnn::kernels

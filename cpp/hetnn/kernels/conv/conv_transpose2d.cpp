@@ -10,7 +10,9 @@
 #include "hetnn/kernels/conv/implicit.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -194,50 +196,86 @@ WindowGeometry turned_around(WindowGeometry g) {
   return g;
 }
 
-std::string algorithm_of(const KernelCall& call) { return call.params.text("algorithm", "phases"); }
-bool is_direct(const KernelCall& call) { return algorithm_of(call) == "direct"; }
+Refusal serves_steps(const KernelCall& call) { return Terms("conv_transpose2d", call).steps_on_rows(); }
 
-Refusal serves_nhwc_conv_transpose(const KernelCall& call) { return Terms("conv_transpose2d", call).steps_on_rows(); }
-
-std::unique_ptr<Kernel> make_nhwc_conv_transpose(const KernelCall& call) {
-  const WindowGeometry g = transpose_geometry(call);
-  if (!is_direct(call)) return std::make_unique<ConvTranspose>(call, g);
-  return make_implicit_conv(call, turned_around(g));
-}
-
-}  // namespace
-
-Refusal serves_conv_transpose2d(const KernelCall& call) {
+Refusal serves_phases(const KernelCall& call) {
   constexpr int64_t kMostPhases = 4096;
-  Terms terms("conv_transpose2d", call);
-  terms.hold(serves_windows("conv_transpose2d", call));
-  if (!terms.met()) return terms;
-  const WindowGeometry g = transpose_geometry(call);
-  const int64_t high = g.rows.stride, wide = g.columns.stride;
-  return terms
-      .hold(algorithm_of(call) == "phases" || (is_direct(call) && turns_around(g)),
-            "knows the algorithms phases and, of strides of 1, direct; got ", algorithm_of(call))
-      .hold(high <= kMostPhases && wide <= kMostPhases && high * wide <= kMostPhases, "takes strides of at most ",
-            kMostPhases, " phases; got ", high, "x", wide)
-      .hold(serves_with_nhwc(call, serves_nhwc_conv_transpose));
+  Terms terms("conv_transpose2d_phases", call);
+  return terms.hold(serves_windows("conv_transpose2d_phases", call))
+      .then([&] {
+        const WindowGeometry g = transpose_geometry(call);
+        const int64_t high = g.rows.stride, wide = g.columns.stride;
+        return terms.hold(high <= kMostPhases && wide <= kMostPhases && high * wide <= kMostPhases,
+                          "takes strides of at most ", kMostPhases, " phases; got ", high, "x", wide);
+      })
+      .then([&] { return serves_with_nhwc(call, serves_steps); });
 }
 
-std::unique_ptr<Kernel> make_conv_transpose2d(const KernelCall& call) {
-  return make_with_nhwc(call, make_nhwc_conv_transpose);
+Refusal serves_direct(const KernelCall& call) {
+  Terms terms("conv_transpose2d_direct", call);
+  return terms.hold(serves_windows("conv_transpose2d_direct", call))
+      .then([&] {
+        const WindowGeometry g = transpose_geometry(call);
+        return terms.hold(turns_around(g), "takes strides of 1 and padding less than the window; got strides ",
+                          g.rows.stride, "x", g.columns.stride, ", padding ", g.rows.before, ", ", g.columns.before);
+      })
+      .then([&] { return serves_with_nhwc(call, serves_steps); });
 }
 
-std::unique_ptr<Packer> make_conv_transpose2d_packer(const KernelCall& call, int input) {
-  HETNN_ASSERT(input == 1, "conv_transpose2d packs input 1 only; got ", input);
+std::unique_ptr<Kernel> make_nhwc_phases(const KernelCall& call) {
+  return std::make_unique<ConvTranspose>(call, transpose_geometry(call));
+}
+std::unique_ptr<Kernel> make_nhwc_direct(const KernelCall& call) {
+  return make_implicit_conv(call, turned_around(transpose_geometry(call)));
+}
+std::unique_ptr<Kernel> make_phases(const KernelCall& call) { return make_with_nhwc(call, make_nhwc_phases); }
+std::unique_ptr<Kernel> make_direct(const KernelCall& call) { return make_with_nhwc(call, make_nhwc_direct); }
+
+std::unique_ptr<Packer> make_phase_packer(const KernelCall& call, int /*input*/) {
+  return std::make_unique<PhasePacker>(transpose_geometry(call));
+}
+std::unique_ptr<Packer> make_turned_packer(const KernelCall& call, int /*input*/) {
   const WindowGeometry g = transpose_geometry(call);
-  if (!is_direct(call)) return std::make_unique<PhasePacker>(g);
   const PanelShape shape = direct_shape(g);
   const int64_t taps = g.taps(), k_stride = shape.cols * taps;
   return std::make_unique<PanelPacker>(shape, PackStrides{shape.k * k_stride, taps, -1, k_stride}, taps - 1);
 }
 
-ops::Attrs choose_conv_transpose2d(const KernelCall& call) {
-  if (call.params.has("algorithm") || !turns_around(transpose_geometry(call))) return {};
-  return {{"algorithm", std::string("direct")}};
+Work work_of_phases(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return phases_work(call, transpose_geometry(call), machine);
+}
+Work work_of_direct(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return direct_work_of(call, turned_around(transpose_geometry(call)), machine);
+}
+
+}  // namespace
+
+std::span<const Variant> conv_transpose2d_rows() {
+  static constexpr Variant kVariants[] = {{.name = "conv_transpose2d_phases",
+                                           .op = "conv_transpose2d",
+                                           .speed = "conv",
+                                           .serves = serves_phases,
+                                           .create = make_phases,
+                                           .layout = LayoutWish::channels_last,
+                                           .takes_steps = true,
+                                           .is_weight = is_conv_weight,
+                                           .pack = pack_with<make_phase_packer>,
+                                           .packed_bytes = packed_bytes_with<make_phase_packer>,
+                                           .packer = make_phase_packer,
+                                           .work = work_of_phases},
+                                          {.name = "conv_transpose2d_direct",
+                                           .op = "conv_transpose2d",
+                                           .speed = "conv",
+                                           .serves = serves_direct,
+                                           .create = make_direct,
+                                           .layout = LayoutWish::channels_last,
+                                           .takes_steps = true,
+                                           .is_weight = is_conv_weight,
+                                           .pack = pack_with<make_turned_packer>,
+                                           .packed_bytes = packed_bytes_with<make_turned_packer>,
+                                           .packer = make_turned_packer,
+                                           .work = work_of_direct}};
+  return kVariants;
 }
 
 }  // namespace hetnn::kernels

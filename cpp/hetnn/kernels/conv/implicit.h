@@ -192,9 +192,9 @@ class DirectConv final : public Kernel {
   int64_t out_pitch_;
 };
 
+inline constexpr int64_t kFewChannels = 8;
 /// Whether the taps of a kernel row are merged into one long inner loop: of few input channels.
 inline bool has_few_channels(const WindowGeometry& g) {
-  constexpr int64_t kFewChannels = 8;
   return g.groups == 1 && g.channels <= kFewChannels && g.taps() > 1 && g.columns.dilation == 1;
 }
 
@@ -259,5 +259,12 @@ class FewChannelsConv final : public Kernel {
 
 /// The one of them that fits windows over f32, all of whose operands are nhwc.
 std::unique_ptr<Kernel> make_implicit_conv(const KernelCall& call, const WindowGeometry& g);
+
+/// What the direct one, and a transposed one phase after phase, compute and fetch.
+Work direct_work_of(const KernelCall& call, const WindowGeometry& g, const Machine& machine);
+Work phases_work(const KernelCall& call, const WindowGeometry& g, const Machine& machine);
+
+/// Packs a weight [O, C/groups, kh, kw] in panels of that shape.
+std::unique_ptr<Packer> make_panel_packer(const WindowGeometry& g, const PanelShape& shape);
 
 }  // namespace hetnn::kernels

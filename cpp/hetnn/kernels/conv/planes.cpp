@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "hetnn/base/error.h"
 #include "hetnn/kernels/block_ops.h"
 #include "hetnn/kernels/conv/planes_tile.h"
 #include "hetnn/kernels/epilogue.h"
@@ -197,15 +198,10 @@ class PlanesConv final : public Kernel {
 
 }  // namespace
 
-bool planes_pay(const KernelCall& call, const WindowGeometry& g) {
-  if (call.inputs[0].layout != Layout::plain || call.outputs[0].layout != Layout::nhwc || g.groups > 1 ||
-      g.channels > kMostChannels || g.taps() * g.channels > kMostProducts)
-    return false;
-  const auto in_vectors = [](int64_t count) { return (count + kPanel - 1) / kPanel * kPanel; };
-  // Twentieths of the time of a row's lanes. Sums of one panel wait for their loads a quarter of the time; turning rows
-  // of pixels into pixels takes a tenth of it.
-  const int64_t product = g.out_width * in_vectors(g.out_channels) * (g.out_channels <= kPanel ? 25 : 20);
-  return in_vectors(g.out_width) * g.out_channels * 22 <= product;
+Refusal refuse_planes(const WindowGeometry& g) {
+  if (g.groups == 1 && g.channels <= kMostChannels && g.taps() * g.channels <= kMostProducts) return std::nullopt;
+  return text("conv2d_planes takes up to ", kMostChannels, " channels of one group and ", kMostProducts,
+              " products a sum; got ", g.channels, " channels, groups ", g.groups, ", ", g.taps(), " taps.");
 }
 
 std::unique_ptr<Kernel> make_planes_conv(const KernelCall& call, const WindowGeometry& g) {

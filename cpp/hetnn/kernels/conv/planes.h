@@ -8,10 +8,10 @@
 
 namespace hetnn::kernels {
 
-/// Whether such a kernel serves a call of conv2d that `serves_conv2d` takes, whose weight is packed for a direct
-/// convolution, and takes less time than the product whose rows are the pixels of windows.
-bool planes_pay(const KernelCall& call, const WindowGeometry& g);
+/// Why there is no such kernel: many channels, or sums of many products. It reads a plain image and writes nhwc.
+Refusal refuse_planes(const WindowGeometry& g);
 
+/// The weight packed for a direct convolution.
 std::unique_ptr<Kernel> make_planes_conv(const KernelCall& call, const WindowGeometry& g);
 
 }  // namespace hetnn::kernels

@@ -15,6 +15,13 @@ constexpr int64_t kBlockWeights_bytes = 16 << 10;
 constexpr int64_t kUnits = 16;
 constexpr int64_t kSmallProducts = 16384;
 
+// Blocks of channels of such weights, each over so many units of rows.
+int64_t blocks_of(const PanelShape& shape, int64_t units) {
+  const int64_t panels = shape.panels_per_group(), blocks = panels * shape.panel_bytes() / kBlockWeights_bytes;
+  return std::clamp<int64_t>(std::max(blocks, (kUnits + units - 1) / std::max<int64_t>(1, units)), 1,
+                             std::max<int64_t>(1, panels));
+}
+
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
 class SlidingConv final : public Kernel {
@@ -31,7 +38,7 @@ class SlidingConv final : public Kernel {
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         panels_(shape_.panels_per_group()),
-        blocks_(blocks_of(panels_, panels_ * shape_.panel_bytes() / kBlockWeights_bytes, units_of_rows())) {}
+        blocks_(blocks_of(shape_, units_of_rows())) {}
 
   bool serial() const override { return g_.out_pixels() * shape_.cols * shape_.k * shape_.taps < kSmallProducts; }
 
@@ -51,10 +58,6 @@ class SlidingConv final : public Kernel {
   // How many of its columns a window is from the next; 0: no whole number.
   static int64_t step_of(const ops::WindowAxis& axis) {
     return axis.stride % axis.dilation == 0 ? axis.stride / axis.dilation : 0;
-  }
-  static int64_t blocks_of(int64_t panels, int64_t blocks, int64_t units) {
-    return std::clamp<int64_t>(std::max(blocks, (kUnits + units - 1) / std::max<int64_t>(1, units)), 1,
-                               std::max<int64_t>(1, panels));
   }
   int64_t units_of_image() const { return (g_.out_height + rows_ - 1) / rows_; }
   int64_t units_of_rows() const { return g_.batch * units_of_image(); }
@@ -146,6 +149,11 @@ PanelShape sliding_shape(const WindowGeometry& g) {
   shape.k = g.channels / g.groups;
   shape.cols = g.out_channels;
   return shape;
+}
+
+int64_t sliding_units(const WindowGeometry& g) {
+  const int64_t rows = g.batch * g.out_height;
+  return rows * blocks_of(sliding_shape(g), rows);
 }
 
 std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g) {

@@ -14,6 +14,9 @@ bool has_narrow_groups(const WindowGeometry& g);
 /// The weight's panels: a group's input channels are k.
 PanelShape sliding_shape(const WindowGeometry& g);
 
+/// Units of rows and blocks of channels that threads share, where rows are computed one by one.
+int64_t sliding_units(const WindowGeometry& g);
+
 std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g);
 
 }  // namespace hetnn::kernels

@@ -13,6 +13,7 @@
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
 #include "hetnn/kernels/gemm/panels.h"
+#include "hetnn/kernels/query/machine.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -20,16 +21,11 @@ namespace {
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 
-// Both sides of the products of one block of tiles, for all 36 points, are to stay in half of a second-level cache.
-constexpr int64_t kBlock_bytes = 768 << 10;
 constexpr int64_t kLeastTiles = 12;
 // Bytes of the transformed weights.
 int64_t transformed_bytes(const WindowGeometry& g) {
   return kWinogradPoints * ceil_div(g.out_channels, kPanel) * g.channels * kPanel * 4;
 }
-
-// Weights above this are read once by all threads together rather than once by each.
-constexpr int64_t kSharedWeights_bytes = 3 << 20;
 
 bool fits(const WindowGeometry& g) {
   const auto fit = [](const ops::WindowAxis& axis) {
@@ -56,11 +52,9 @@ class WinogradConv final : public Kernel {
         zeros_(static_cast<size_t>(aligned_elems(g.channels)) * 4),
         micro_(&micro_table()),
         transforms_(&winograd_table()) {
-    const int64_t tile_bytes = kWinogradPoints * (in_stride_ + out_stride_) * 4;
-    const int64_t fitting = std::max(kLeastTiles, kBlock_bytes / tile_bytes);
-    block_tiles_ = ceil_div(tiles_, ceil_div(tiles_, fitting));
-    shared_ = transformed_bytes(g) > kSharedWeights_bytes;
-    if (shared_) block_tiles_ = std::min(tiles_, std::max<int64_t>(block_tiles_, 64));
+    const WinogradSplit split = winograd_split(g, this_machine());
+    block_tiles_ = split.block_tiles;
+    shared_ = split.shared;
     width_ = micro_->panels_for(block_tiles_, panels_, 2);
   }
 
@@ -334,18 +328,23 @@ class WinogradPacker final : public Packer {
 
 }  // namespace
 
-bool winograd_pays(const WindowGeometry& g) {
-  // Fourfold weights are fetched: 144 bytes for each pair of channels, in whose time from memory a processor multiplies
-  // by 9 for some 160 pixels. Weights that stay in a cache cost less.
-  constexpr int64_t kLeastPixels = 180, kCachedPixels = 144, kCached_bytes = 8 << 20;
-  const int64_t least = transformed_bytes(g) <= kCached_bytes ? kCachedPixels : kLeastPixels;
-  if (!fits(g) || has_few_channels(g) || g.out_height < 12 || g.out_width < 12 || g.out_pixels() < least) return false;
-  // Multiplications of vectors for a tile of outputs, and those in whose time one of inputs is transformed for 16
-  // channels, and one of outputs back.
-  constexpr int64_t kDirect = 16 * 9, kProduct = 36, kInput = 330, kOutput = 360;
-  const auto vectors = [](int64_t channels) { return (channels + kPanel - 1) / kPanel; };
-  const int64_t sums = g.channels * vectors(g.out_channels);
-  return kProduct * sums + kInput * vectors(g.channels) + kOutput * vectors(g.out_channels) < kDirect * sums;
+WinogradSplit winograd_split(const WindowGeometry& g, const Machine& machine) {
+  // Both sides of the products of one block of tiles, for all 36 points, are to stay in the second-level cache. Weights
+  // of a few times its size are read once by all threads together rather than once by each.
+  const int64_t cache_bytes = machine.cache_bytes[kSecondLevel];
+  const int64_t block_bytes = cache_bytes / 4 * 3, shared_bytes = 3 * cache_bytes;
+  constexpr int64_t kSharedTiles = 64;
+  WinogradSplit out;
+  out.tiles = g.batch * ceil_div(g.out_height, kWinogradOutput) * ceil_div(g.out_width, kWinogradOutput);
+  out.weight_bytes = transformed_bytes(g);
+  const int64_t tile_bytes =
+      kWinogradPoints * (aligned_elems(g.channels) + aligned_elems(g.out_channels)) * int64_t{sizeof(float)};
+  const int64_t fitting = std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
+  const int64_t blocks = std::max<int64_t>(1, ceil_div(out.tiles, fitting));
+  out.block_tiles = ceil_div(out.tiles, blocks);
+  out.shared = out.weight_bytes > shared_bytes;
+  if (out.shared) out.block_tiles = std::min(out.tiles, std::max(out.block_tiles, kSharedTiles));
+  return out;
 }
 
 Refusal refuse_winograd(const WindowGeometry& g) {

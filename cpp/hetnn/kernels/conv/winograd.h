@@ -13,8 +13,15 @@
 
 namespace hetnn::kernels {
 
-/// 3x3, stride 1, dilation 1, one group, enough channels and pixels to outweigh the transforms.
-bool winograd_pays(const WindowGeometry& geometry);
+struct Machine;
+
+/// How the tiles of outputs are cut into blocks, and whether all threads work on one of them.
+struct WinogradSplit {
+  int64_t tiles = 0, block_tiles = 0;
+  int64_t weight_bytes = 0;  // of the transformed weights
+  bool shared = false;
+};
+WinogradSplit winograd_split(const WindowGeometry& geometry, const Machine& machine);
 
 /// Why there is no such product for other windows than 3x3 of stride 1.
 Refusal refuse_winograd(const WindowGeometry& geometry);

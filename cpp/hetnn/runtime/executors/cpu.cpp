@@ -14,6 +14,7 @@
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/narrowed.h"
+#include "hetnn/kernels/query/best.h"
 #include "hetnn/kernels/query/refusals.h"
 #include "hetnn/kernels/refusal.h"
 #include "hetnn/ops/sizes.h"
@@ -34,6 +35,7 @@ struct BoundCommand {
   const program::Command& command;
   std::unique_ptr<const ops::BoundCall> call;
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
+  const kernels::Variant* variant = nullptr;      // the kernel's
   std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
   std::vector<kernels::Part> parts = {};          // the kernel's
@@ -281,6 +283,9 @@ class CpuBound final : public BoundCode {
       return each.name == command.variant && kernels::computes(each, *command.op);
     });
     if (!can) at_fault(text("names the kernel ", command.variant, ", which computes other operators"));
+    // A file is made for the sizes of an example; at others a kernel may be better that reads the same bytes.
+    if (!sizes.bindings.empty()) variant = &kernels::exchanged(*variant, kernel_call);
+    out.variant = variant;
     try {
       const bool narrows = !outputs.empty() && outputs[0].dtype != computed[0].dtype;
       out.kernel = narrows ? kernels::make_narrowed(*variant, kernel_call, outputs[0])
@@ -414,7 +419,7 @@ void CpuVisit::describe(size_t index, CommandTime& time) const {
   const BoundCommand& command = bound_.commands()[index];
   time.node = command.command.node;
   time.kernel = lies_there(index) ? std::string("view")
-                : command.kernel  ? command.command.variant
+                : command.kernel  ? std::string(command.variant->name)
                 : command.body    ? std::string("body")
                                   : text("meaning of ", command.command.op->name);
   const ops::Call& call = command.call->call();

@@ -5,6 +5,7 @@
 
 #include "../kernel_runner.h"
 #include "expect_error.h"
+#include "hetnn/kernels/query/best.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -16,13 +17,13 @@ struct Case {
   std::vector<int64_t> padding = {0, 0, 0, 0};
   int64_t dh = 1, dw = 1;
   int64_t groups = 1;
-  std::string algorithm = "direct";
+  std::string kernel = "";  // empty: each that serves
 };
 
 std::string describe(const Case& c) {
   return text("n", c.n, " c", c.c, " ", c.h, "x", c.w, " o", c.o, " k", c.kh, "x", c.kw, " s", c.sh, "x", c.sw, " p",
               c.padding[0], ",", c.padding[1], ",", c.padding[2], ",", c.padding[3], " d", c.dh, "x", c.dw, " g",
-              c.groups, " ", c.algorithm);
+              c.groups, " ", c.kernel);
 }
 
 Params params_of(const Case& c, bool bias) {
@@ -30,8 +31,7 @@ Params params_of(const Case& c, bool bias) {
           {"padding", c.padding},
           {"dilation", std::vector<int64_t>{c.dh, c.dw}},
           {"groups", c.groups},
-          {"bias", int64_t{bias}},
-          {"algorithm", c.algorithm}};
+          {"bias", int64_t{bias}}};
 }
 
 ops::Attrs attrs_of(const Case& c) {
@@ -50,8 +50,25 @@ Size output_of(const Case& c) {
           (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1};
 }
 
-// All layouts of input and output give the same.
-void check_conv(const Case& c, double tolerance = 2e-6) {
+// Winograd's sums and differences round otherwise.
+double tolerance_of(std::string_view kernel) { return kernel == "conv2d_winograd" ? 1e-5 : 2e-6; }
+
+std::vector<std::string> serving(const Case& c, const std::vector<Tensor>& inputs, const TensorView& y,
+                                 const std::vector<Step>& steps = {}) {
+  if (!c.kernel.empty()) return {c.kernel};
+  const Params params = params_of(c, true);
+  std::vector<TensorView> views;
+  for (const Tensor& input : inputs) views.push_back(input.view);
+  views[1] = TensorView::of_weight(DType::f32, views[1].shape());
+  std::vector<std::string> out;
+  for (const Variant& each : all_kernels())
+    if (each.op == "conv2d" && !each.integers && !refusal_of(each, {views, {&y, 1}, params, steps}))
+      out.emplace_back(each.name);
+  return out;
+}
+
+// All layouts of input and output give the same, by every kernel that serves them.
+void check_conv(const Case& c) {
   const Size g = output_of(c);
   ASSERT_GE(g.height, 1);
   ASSERT_GE(g.width, 1);
@@ -63,9 +80,11 @@ void check_conv(const Case& c, double tolerance = 2e-6) {
     const TensorView y = layouts == 2 ? TensorView::plain(DType::f32, out)
                                       : TensorView::nhwc(DType::f32, out, c.o + (layouts % 2 == 1 ? 3 : 0));
     const auto expected = meaning("conv2d", {x, w, b}, attrs_of(c));
-    check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {expected}, tolerance,
-                 "conv2d " + describe(c) + " layouts " + std::to_string(layouts));
-    if (::testing::Test::HasFatalFailure()) return;
+    for (const std::string& kernel : serving(c, {x, w, b}, y)) {
+      check_kernel(kernel, {x, w, b}, {y}, params_of(c, true), {expected}, tolerance_of(kernel),
+                   kernel + " " + describe(c) + " layouts " + std::to_string(layouts));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
   }
 }
 
@@ -205,7 +224,7 @@ TEST(Conv2d, PlanesTakeSteps) {
     std::vector<double> expected(conv.size());
     for (size_t i = 0; i < conv.size(); ++i)
       expected[i] = f(conv[i], i / static_cast<size_t>(c.h * c.w) % static_cast<size_t>(c.o), i);
-    check_kernel("conv2d", {x, w, b, slopes, one, other}, {y}, params_of(c, true), {expected}, 2e-6,
+    check_kernel("conv2d_planes", {x, w, b, slopes, one, other}, {y}, params_of(c, true), {expected}, 2e-6,
                  steps.front().function, steps);
   };
   const auto with_slope = [](double v, double slope) { return v > 0 ? v : slope * v; };
@@ -237,7 +256,7 @@ TEST(Conv2d, NarrowGroups) {
                     .kw = 3,
                     .padding = {1, 1, 1, 1},
                     .groups = groups,
-                    .algorithm = "grouped"});
+                    .kernel = "conv2d_grouped"});
         check_conv({.c = groups * inputs,
                     .h = 11,
                     .w = 22,
@@ -249,7 +268,7 @@ TEST(Conv2d, NarrowGroups) {
                     .padding = {0, 3, 1, 1},
                     .dh = 2,
                     .groups = groups,
-                    .algorithm = "grouped"});
+                    .kernel = "conv2d_grouped"});
         if (HasFatalFailure()) return;
       }
     }
@@ -257,12 +276,12 @@ TEST(Conv2d, NarrowGroups) {
 
 // One group's infinity is none of the next one's.
 TEST(Conv2d, NarrowGroupsKeepTheirValues) {
-  const Case c{.c = 16, .h = 5, .w = 12, .o = 16, .kh = 3, .kw = 3, .groups = 4, .algorithm = "grouped"};
+  const Case c{.c = 16, .h = 5, .w = 12, .o = 16, .kh = 3, .kw = 3, .groups = 4, .kernel = "conv2d_grouped"};
   Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0);
   x.values[5] = std::numeric_limits<double>::infinity();
   const Tensor w = random_plain({c.o, 4, 3, 3}, 2), b = random_plain({c.o}, 3);
   const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 16, 3, 10});
-  check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 2e-6,
+  check_kernel("conv2d_grouped", {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 2e-6,
                "an infinity");
 }
 
@@ -278,24 +297,36 @@ TEST(Conv2d, WinogradOverTailsAndPadding) {
                     .kh = 3,
                     .kw = 3,
                     .padding = {1, 1, 1, 1},
-                    .algorithm = "winograd"},
-                   1e-5);
-        check_conv(
-            {.c = c, .h = h, .w = h + 1, .o = o, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .algorithm = "winograd"},
-            1e-5);
+                    .kernel = "conv2d_winograd"});
+        check_conv({.c = c,
+                    .h = h,
+                    .w = h + 1,
+                    .o = o,
+                    .kh = 3,
+                    .kw = 3,
+                    .padding = {0, 2, 1, 0},
+                    .kernel = "conv2d_winograd"});
         if (HasFatalFailure()) return;
       }
   // Weights large enough for the shared mode.
-  check_conv({.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
-             1e-5);
+  check_conv(
+      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"});
 }
 
 TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<Case> cases = {
-      {.n = 2, .c = 33, .h = 13, .w = 10, .o = 50, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
-      {.c = 16, .h = 9, .w = 11, .o = 16, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .algorithm = "winograd"},
-      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"}};
+      {.n = 2,
+       .c = 33,
+       .h = 13,
+       .w = 10,
+       .o = 50,
+       .kh = 3,
+       .kw = 3,
+       .padding = {1, 1, 1, 1},
+       .kernel = "conv2d_winograd"},
+      {.c = 16, .h = 9, .w = 11, .o = 16, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .kernel = "conv2d_winograd"},
+      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"}};
   for (const Case& c : cases) {
     for (const std::vector<double>& values :
          std::vector<std::vector<double>>{{infinity}, {nan}, {infinity, -infinity, nan}}) {
@@ -306,7 +337,7 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
       const Tensor b = random_plain({c.o}, 3);
       const Size g = output_of(c);
       const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{c.n, c.o, g.height, g.width});
-      check_kernel("conv2d", {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 1e-5,
+      check_kernel(c.kernel, {x, w, b}, {y}, params_of(c, true), {meaning("conv2d", {x, w, b}, attrs_of(c))}, 1e-5,
                    text(c.c, " channels, ", values.size(), " of ", values[0]));
       if (HasFatalFailure()) return;
     }
@@ -314,19 +345,12 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
 }
 
 TEST(Conv2d, StepsBehindEveryVariant) {
-  struct Variant {
-    Case c;
-    double tolerance;
-  };
-  const std::vector<Variant> variants = {
-      {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
-      {{.n = 2, .c = 3, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}}, 2e-6},
-      {{.n = 2, .c = 21, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 21}, 2e-6},
-      {{.n = 2, .c = 20, .h = 6, .w = 7, .o = 20, .kh = 3, .kw = 3, .groups = 5, .algorithm = "grouped"}, 2e-6},
-      {{.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .algorithm = "winograd"},
-       1e-5}};
-  for (const Variant& variant : variants) {
-    const Case& c = variant.c;
+  const std::vector<Case> cases = {
+      {.n = 2, .c = 12, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}},
+      {.n = 2, .c = 3, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}},
+      {.n = 2, .c = 21, .h = 6, .w = 7, .o = 21, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .groups = 21},
+      {.n = 2, .c = 20, .h = 6, .w = 7, .o = 20, .kh = 3, .kw = 3, .groups = 5}};
+  for (const Case& c : cases) {
     const Size g = output_of(c);
     const Tensor w = random_plain({c.o, c.c / c.groups, c.kh, c.kw}, 2), b = random_plain({c.o}, 3);
     const Tensor slopes = random_plain({c.o}, 5), gate = random_plain({c.n, c.o, 1, 1}, 6);
@@ -348,13 +372,16 @@ TEST(Conv2d, StepsBehindEveryVariant) {
         steps[i] = 1.0 / (1.0 + std::exp(-v));
       }
       const Params params = params_of(c, true);
-      check_kernel("conv2d", {x, w, b, residual}, {y}, params, {relu}, variant.tolerance, "add relu " + describe(c),
-                   {{"add", 3, {}}, {"relu", -1, {}}});
-      check_kernel("conv2d", {x, w, b}, {y}, params, {leaky}, variant.tolerance, "leaky relu clamp " + describe(c),
-                   {{"leaky_relu", -1, {0.25}}, {"clamp", -1, {-0.1, 0.8}}});
-      check_kernel("conv2d", {x, w, b, slopes, gate, residual}, {y}, params, {steps}, variant.tolerance,
-                   "prelu gate add sigmoid " + describe(c),
-                   {{"prelu", 3, {}}, {"mul", 4, {}}, {"add", 5, {}}, {"sigmoid", -1, {}}});
+      const auto check = [&](const std::vector<Tensor>& inputs, const std::vector<double>& expected,
+                             const std::string& what, const std::vector<Step>& taken) {
+        for (const std::string& kernel : serving(c, inputs, y, taken))
+          check_kernel(kernel, inputs, {y}, params, {expected}, tolerance_of(kernel),
+                       text(kernel, " ", what, describe(c)), taken);
+      };
+      check({x, w, b, residual}, relu, "add relu ", {{"add", 3, {}}, {"relu", -1, {}}});
+      check({x, w, b}, leaky, "leaky relu clamp ", {{"leaky_relu", -1, {0.25}}, {"clamp", -1, {-0.1, 0.8}}});
+      check({x, w, b, slopes, gate, residual}, steps, "prelu gate add sigmoid ",
+            {{"prelu", 3, {}}, {"mul", 4, {}}, {"add", 5, {}}, {"sigmoid", -1, {}}});
       if (HasFatalFailure()) return;
     }
   }
@@ -383,7 +410,7 @@ TEST(ConvTranspose2d, MatchesItsMeaning) {
     for (const int64_t extra : {0, 1})
       for (const bool nhwc : {true, false}) {
         if (extra >= c.sh || extra >= c.sw) continue;
-        c.algorithm = c.sh == 1 && c.sw == 1 && nhwc ? "direct" : "phases";
+        c.kernel = c.sh == 1 && c.sw == 1 && nhwc ? "conv_transpose2d_direct" : "conv_transpose2d_phases";
         const Size g = {(c.h - 1) * c.sh - c.padding[0] - c.padding[2] + (c.kh - 1) * c.dh + 1 + extra,
                         (c.w - 1) * c.sw - c.padding[1] - c.padding[3] + (c.kw - 1) * c.dw + 1 + extra};
         const Tensor x = nhwc ? random_nhwc({c.n, c.c, c.h, c.w}, 1, 1) : random_plain({c.n, c.c, c.h, c.w}, 1);
@@ -393,7 +420,7 @@ TEST(ConvTranspose2d, MatchesItsMeaning) {
         attrs.emplace("output_padding", dims({extra, extra}));
         auto expected = meaning("conv_transpose2d", {x, w, b}, std::move(attrs));
         for (double& v : expected) v = std::tanh(v);
-        check_kernel("conv_transpose2d", {x, w, b},
+        check_kernel(c.kernel, {x, w, b},
                      {nhwc ? TensorView::nhwc(DType::f32, out, c.o + 1) : TensorView::plain(DType::f32, out)},
                      params_of(c, true), {expected}, 2e-6, "conv_transpose2d " + describe(c), {{"tanh", -1, {}}});
         if (HasFatalFailure()) return;
@@ -430,34 +457,77 @@ TEST(Conv2dWeightGradient, MatchesItsMeaning) {
 
 TEST(Conv2d, NamesWhatDoesNotFit) {
   const Tensor x = random_nhwc({1, 4, 5, 5}, 1), w = random_plain({8, 3, 3, 3}, 2);
-  EXPECT_ERROR(run_kernel("conv2d", {x, w}, {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 8, 3, 3})}, {}),
-               InternalError, "weight [8,3,3,3]", "x of 4 channels");
+  EXPECT_ERROR(
+      run_kernel("conv2d_direct", {x, w}, {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 8, 3, 3})}, {}),
+      InternalError, "weight [8,3,3,3]", "x of 4 channels");
   const Tensor fitting = random_plain({8, 4, 3, 3}, 3);
-  EXPECT_ERROR(run_kernel("conv2d", {x, fitting}, {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 8, 3, 3})},
-                          {{"padding", std::vector<int64_t>{0, -1}}}),
-               Unsupported, "a padding of 0 or more; got -1");
+  EXPECT_ERROR(
+      run_kernel("conv2d_direct", {x, fitting}, {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 8, 3, 3})},
+                 {{"padding", std::vector<int64_t>{0, -1}}}),
+      Unsupported, "a padding of 0 or more; got -1");
 }
 
-TEST(Conv2d, RecommendsWinogradOnlyWhereItFits) {
-  const auto recommended = [](int64_t channels, int64_t size, int64_t kernel, int64_t stride) {
-    const std::vector<TensorView> in = {
-        TensorView::nhwc(DType::f32, std::vector<int64_t>{1, channels, size, size}),
-        TensorView::plain(DType::f32, std::vector<int64_t>{channels, channels, kernel, kernel})};
-    const int64_t out_size = (size + kernel / 2 * 2 - kernel) / stride + 1;
-    const std::vector<TensorView> out = {
-        TensorView::nhwc(DType::f32, std::vector<int64_t>{1, channels, out_size, out_size})};
-    const Params params = {{"stride", std::vector<int64_t>{stride, stride}},
-                           {"padding", std::vector<int64_t>{kernel / 2, kernel / 2}}};
-    return Params(choose_conv2d({in, out, params})).text("algorithm", "direct");
+// The best of all rows for such a square layer inside a network.
+std::string_view best_conv(int64_t batch, int64_t channels, int64_t size, int64_t out_channels, int64_t kernel,
+                           int64_t stride, int64_t groups = 1, bool plain = false) {
+  const std::vector<int64_t> image = {batch, channels, size, size};
+  const std::vector<TensorView> in = {
+      plain ? TensorView::plain(DType::f32, image) : TensorView::nhwc(DType::f32, image),
+      TensorView::of_weight(DType::f32, std::vector<int64_t>{out_channels, channels / groups, kernel, kernel})};
+  const int64_t out_size = (size + kernel / 2 * 2 - kernel) / stride + 1;
+  const TensorView out = TensorView::nhwc(DType::f32, std::vector<int64_t>{batch, out_channels, out_size, out_size});
+  const Params params = {{"stride", std::vector<int64_t>{stride, stride}},
+                         {"padding", std::vector<int64_t>{kernel / 2, kernel / 2}},
+                         {"groups", groups}};
+  std::vector<const Variant*> rows;
+  for (const Variant& each : all_kernels())
+    if (each.op == "conv2d") rows.push_back(&each);
+  const std::vector<Ranked> found = ranked(rows, {in, {&out, 1}, params}, default_machine(), 2);
+  EXPECT_FALSE(found.front().refusal);
+  EXPECT_TRUE(found.back().refusal) << "integers are none of these";
+  return found.front().variant->name;
+}
+
+TEST(Conv2d, WinogradIsBestWhereItMultipliesLessAndItsWeightsAreNotTooMany) {
+  EXPECT_EQ(best_conv(1, 64, 56, 64, 3, 1), "conv2d_winograd");
+  EXPECT_EQ(best_conv(1, 256, 14, 256, 3, 1), "conv2d_winograd");
+  EXPECT_EQ(best_conv(1, 512, 14, 512, 3, 1), "conv2d_winograd");
+  EXPECT_EQ(best_conv(1, 16, 56, 16, 3, 1), "conv2d_winograd");
+  EXPECT_EQ(best_conv(1, 512, 7, 512, 3, 1), "conv2d_direct");
+  EXPECT_EQ(best_conv(1, 64, 56, 64, 3, 2), "conv2d_direct");
+  EXPECT_EQ(best_conv(1, 64, 56, 64, 5, 1), "conv2d_direct");
+}
+
+TEST(Conv2d, NarrowConvolutionsAreNoProducts) {
+  EXPECT_EQ(best_conv(1, 96, 56, 96, 3, 1, 96), "conv2d_depthwise");
+  EXPECT_EQ(best_conv(1, 1152, 7, 1152, 5, 1, 1152), "conv2d_depthwise");
+  EXPECT_EQ(best_conv(1, 128, 56, 128, 3, 1, 32), "conv2d_grouped");
+  EXPECT_EQ(best_conv(1, 512, 14, 512, 3, 1, 32), "conv2d_direct");
+  EXPECT_EQ(best_conv(1, 3, 224, 64, 7, 2, 1, true), "conv2d_few_channels");
+  EXPECT_EQ(best_conv(1, 3, 224, 16, 3, 2, 1, true), "conv2d_planes");
+  EXPECT_EQ(best_conv(1, 3, 224, 32, 3, 2, 1, true), "conv2d_few_channels");
+  EXPECT_EQ(best_conv(1, 3, 224, 24, 3, 2, 1, true), "conv2d_planes");
+}
+
+TEST(Conv2d, TheDeterministicOptionRefusesWinograd) {
+  const std::vector<TensorView> in = {TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 64, 56, 56}),
+                                      TensorView::of_weight(DType::f32, std::vector<int64_t>{64, 64, 3, 3})};
+  const Params params = {{"padding", std::vector<int64_t>{1, 1}}, {"deterministic", int64_t{1}}};
+  EXPECT_EQ(refusal_of(*find_kernel("conv2d_winograd"), {in, {in.data(), 1}, params}),
+            "conv2d_winograd rounds otherwise than sums of products do.");
+}
+
+// What was packed for one is run by another where sizes are others than when compiling.
+TEST(Conv2d, KernelsOfOnePackingAreExchanged) {
+  const auto of_width = [](int64_t width) {
+    const std::vector<TensorView> in = {TensorView::plain(DType::f32, std::vector<int64_t>{1, 3, 8, width}),
+                                        TensorView::of_weight(DType::f32, std::vector<int64_t>{24, 3, 3, 3})};
+    const TensorView out = TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 24, 8, width});
+    const Params params = {{"padding", std::vector<int64_t>{1, 1}}};
+    return exchanged(*find_kernel("conv2d_few_channels"), {in, {&out, 1}, params}).name;
   };
-  EXPECT_EQ(recommended(64, 56, 3, 1), "winograd");
-  EXPECT_EQ(recommended(256, 14, 3, 1), "winograd");
-  EXPECT_EQ(recommended(512, 14, 3, 1), "winograd");
-  EXPECT_EQ(recommended(512, 7, 3, 1), "direct");
-  EXPECT_EQ(recommended(64, 56, 3, 2), "direct");
-  EXPECT_EQ(recommended(64, 56, 5, 1), "direct");
-  EXPECT_EQ(recommended(16, 56, 3, 1), "winograd");
-  EXPECT_EQ(recommended(8, 56, 3, 1), "direct");
+  EXPECT_EQ(of_width(48), "conv2d_planes");
+  EXPECT_EQ(of_width(17), "conv2d_few_channels");
 }
 
 // Blocks of pixels end inside an image and begin in the next; each pixel gets its own image's gate.

@@ -22,17 +22,16 @@ std::vector<Producer> producers() {
   const std::vector<int64_t> image = {2, 7, 5, 9}, tokens = {19, 37};
   const Tensor x = random_nhwc(image, 1, 3), t = random_plain({19, 21}, 2);
   const std::vector<int64_t> ones = {1, 1}, threes = {3, 3}, around = {1, 1, 1, 1};
-  const auto conv = [&](int64_t groups, const std::string& algorithm) {
-    return Params{{"stride", ones},   {"padding", around},  {"dilation", ones},
-                  {"groups", groups}, {"bias", int64_t{1}}, {"algorithm", algorithm}};
+  const auto conv = [&](int64_t groups) {
+    return Params{{"stride", ones}, {"padding", around}, {"dilation", ones}, {"groups", groups}, {"bias", int64_t{1}}};
   };
   const Params window = {{"kernel", threes}, {"stride", ones}, {"padding", around}, {"dilation", ones}};
   const TensorView pixels = TensorView::nhwc(DType::f32, image, 16), rows = TensorView::plain(DType::f32, tokens);
   const Tensor w = random_plain({7, 7, 3, 3}, 3), b = random_plain({7}, 4);
   return {
-      {"conv2d", {x, w, b}, conv(1, "direct"), pixels},
-      {"conv2d", {x, w, b}, conv(1, "winograd"), pixels, 1e-5},
-      {"conv2d", {x, random_plain({7, 1, 3, 3}, 5), b}, conv(7, "direct"), pixels},
+      {"conv2d_direct", {x, w, b}, conv(1), pixels},
+      {"conv2d_winograd", {x, w, b}, conv(1), pixels, 1e-5},
+      {"conv2d_depthwise", {x, random_plain({7, 1, 3, 3}, 5), b}, conv(7), pixels},
       {"linear", {t, random_plain({37, 21}, 6), random_plain({37}, 7)}, {{"bias", int64_t{1}}}, rows},
       {"matmul", {t, random_plain({21, 37}, 8)}, {}, rows},
       {"max_pool2d", {x}, window, pixels},

@@ -1,0 +1,133 @@
+// What the convolutions of f32 compute and fetch.
+#include <algorithm>
+
+#include "hetnn/kernels/conv/conv.h"
+#include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/conv/implicit.h"
+#include "hetnn/kernels/conv/planes.h"
+#include "hetnn/kernels/conv/sliding.h"
+#include "hetnn/kernels/conv/winograd.h"
+#include "hetnn/kernels/conv/winograd_transform.h"
+#include "hetnn/kernels/query/work.h"
+
+namespace hetnn::kernels {
+namespace {
+
+constexpr int64_t kFloat_bytes = 4;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+double image_bytes(const WindowGeometry& g) {
+  return static_cast<double>(g.batch * g.height * g.width * g.channels * kFloat_bytes);
+}
+double result_bytes(const WindowGeometry& g) {
+  return static_cast<double>(g.out_pixels() * g.out_channels * kFloat_bytes);
+}
+
+// Every way reads the image and writes the result. A network's weights come from memory.
+Work moving(const WindowGeometry& g, int64_t weight_bytes, const Machine& machine) {
+  const double maps = image_bytes(g) + result_bytes(g);
+  Work work = Work().fetch(maps, maps, machine);
+  work.bytes[kMemory] += static_cast<double>(weight_bytes);
+  return work;
+}
+
+// A plain image is copied first, by all threads.
+void copy_image(Work& work, const WindowGeometry& g, const Machine& machine) {
+  work.fetch(image_bytes(g), image_bytes(g), machine);
+  ++work.barriers;
+}
+
+// Tiles of 14 rows by two panels are shared.
+int64_t tiles_of(int64_t rows, int64_t cols, int64_t groups) {
+  return groups * ceil_div(rows, 14) * ceil_div(cols, 2 * kPanel);
+}
+
+Work product_work(const WindowGeometry& g, const PanelShape& shape, const Machine& machine) {
+  Work work = moving(g, shape.packed_bytes(), machine);
+  work.multiplies = static_cast<double>(shape.groups) * product_multiplies(shape.rows, shape.taps, shape.k, shape.cols);
+  work.grains = tiles_of(shape.rows, shape.cols, shape.groups);
+  return work;
+}
+
+bool is_turned(const TensorView& x) { return x.layout != Layout::nhwc && x.dims[1] > 1; }
+
+}  // namespace
+
+Work direct_work_of(const KernelCall& call, const WindowGeometry& g, const Machine& machine) {
+  Work work = product_work(g, direct_shape(g), machine);
+  if (is_turned(call.inputs[0])) copy_image(work, g, machine);
+  return work;
+}
+
+Work direct_conv_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return direct_work_of(call, conv_geometry(call), machine);
+}
+
+Work few_channels_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const WindowGeometry g = conv_geometry(call);
+  Work work = product_work(g, few_channels_shape(g), machine);
+  copy_image(work, g, machine);
+  return work;
+}
+
+Work planes_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // Turning rows of pixels into pixels takes a tenth of the time.
+  constexpr double kTurned = 1.1;
+  const WindowGeometry g = conv_geometry(call);
+  Work work = moving(g, direct_shape(g).packed_bytes(), machine);
+  work.multiplies = kTurned * product_steps(g.rows.kernel, g.columns.kernel * g.channels) *
+                    static_cast<double>(g.batch * g.out_height * ceil_div(g.out_width, kPanel) * g.out_channels);
+  work.grains = g.batch * g.out_height;
+  return work;
+}
+
+Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // One load of an input, one of a weight shared by a few pixels, and edges: half of the multiply-adds' time is theirs.
+  constexpr double kLoads = 2;
+  const WindowGeometry g = conv_geometry(call);
+  const PanelShape shape = sliding_shape(g);
+  Work work = moving(g, shape.packed_bytes(), machine);
+  work.multiplies = kLoads * static_cast<double>(g.out_pixels() * g.taps() * shape.k * shape.panels_per_group());
+  work.grains = sliding_units(g);
+  if (is_turned(call.inputs[0])) copy_image(work, g, machine);
+  return work;
+}
+
+Work winograd_work(const KernelCall& call, const Machine& machine, int threads) {
+  // In the time of so many multiply-adds of vectors a tile of inputs is transformed for 16 channels, where there are no
+  // more and where there are, and one of outputs back. Measured: benchmarks/cpp/kernels_conv.cpp.
+  constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100;
+  const WindowGeometry g = conv_geometry(call);
+  const WinogradSplit split = winograd_split(g, machine);
+  const auto tiles = static_cast<double>(split.tiles);
+  const auto vectors = [](int64_t channels) { return static_cast<double>(ceil_div(channels, kPanel)); };
+  Work work = moving(g, split.weight_bytes, machine);
+  // What one thread fetched from memory, the others find nearer.
+  const int64_t others = split.shared ? 0 : std::min<int64_t>(threads, split.tiles) - 1;
+  work.bytes[kThirdLevel] += static_cast<double>(others * split.weight_bytes);
+  work.multiplies = kWinogradPoints * product_multiplies(split.tiles, 1, g.channels, g.out_channels);
+  work.apart =
+      tiles * ((g.channels > kPanel ? kInputOfMany : kInput) * vectors(g.channels) + kOutput * vectors(g.out_channels));
+  work.grains = split.shared ? kWinogradPoints * ceil_div(g.out_channels, 2 * kPanel) : split.tiles;
+  if (split.shared) work.barriers = static_cast<int>(2 * ceil_div(split.tiles, split.block_tiles));
+  if (is_turned(call.inputs[0])) copy_image(work, g, machine);
+  return work;
+}
+
+Work phases_work(const KernelCall& call, const WindowGeometry& g, const Machine& machine) {
+  // Of each line a product by itself, which takes so long to begin.
+  constexpr double kLine = 64;
+  const int64_t rows = ceil_div(g.out_width, g.columns.stride), cols = g.out_channels / g.groups;
+  const int64_t phases = g.rows.stride * g.columns.stride;
+  const PanelShape shape = direct_shape(g);
+  Work work = moving(g, shape.packed_bytes(), machine);
+  const double lines = static_cast<double>(g.batch * ceil_div(g.out_height, g.rows.stride) * phases);
+  work.multiplies = lines * (kLine + static_cast<double>(g.groups) *
+                                         product_multiplies(rows, ceil_div(g.taps(), phases), shape.k, cols));
+  work.grains = g.batch * g.out_height;
+  if (is_turned(call.inputs[0])) copy_image(work, g, machine);
+  return work;
+}
+
+}  // namespace hetnn::kernels

@@ -197,6 +197,26 @@ struct Pairs {
 };
 #endif
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// Two elements of 16 bits in place of four bytes. Sums beyond 32 bits wrap.
+struct Words {
+  using Row = VI;
+  using Weights = VI;
+  static HWY_INLINE Row OfRow(int32_t two) { return hn::Set(DI(), two); }
+  static HWY_INLINE Weights OfWeights(VI words) { return words; }
+  static HWY_INLINE VI Add(VI sum, Row x, Weights w) {
+#if HWY_TARGET == HWY_AVX3
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sum.raw) : "v"(x.raw), "v"(w.raw));
+    return sum;
+#else
+    const hn::Repartition<int16_t, DI> d;
+    VI none = hn::Zero(DI());
+    return hn::ReorderWidenMulAccumulate(DI(), hn::BitCast(d, x), hn::BitCast(d, w), sum, none);
+#endif
+  }
+};
+#endif
+
 #if HWY_TARGET != HWY_AVX3 && HWY_TARGET != HWY_AVX2
 struct Singles {
   static constexpr int32_t kTurn = 0;

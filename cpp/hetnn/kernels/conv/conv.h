@@ -19,6 +19,7 @@
 //                   bias when param bias = 1, operands of the steps.
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
+// conv2d_i8_winograd  the same by F(4x4, 3x3), bit for bit
 // conv2d_bf16       conv2d of bf16, weight and bias packed; steps one sum of two, then relu, clamp.
 // f32 else. The sum runs over taps, then input channels, in runs of 256 products; bias and residual are added to it.
 #pragma once
@@ -42,6 +43,13 @@ Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input);
+
+Work integer_conv_work(const KernelCall& call, const Machine& machine, int threads);
+Refusal serves_integer_winograd(const KernelCall& call);
+std::unique_ptr<Kernel> make_integer_winograd(const KernelCall& call);
+std::vector<std::byte> pack_integer_winograd(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_integer_winograd_bytes(const KernelCall& call, int input);
+Work integer_winograd_work(const KernelCall& call, const Machine& machine, int threads);
 
 Refusal serves_brain_conv2d(const KernelCall& call);
 bool halves_pay_conv2d(const KernelCall& call);

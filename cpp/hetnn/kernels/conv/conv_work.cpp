@@ -4,6 +4,7 @@
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/conv/implicit.h"
+#include "hetnn/kernels/conv/integer_winograd.h"
 #include "hetnn/kernels/conv/planes.h"
 #include "hetnn/kernels/conv/sliding.h"
 #include "hetnn/kernels/conv/winograd.h"
@@ -17,16 +18,16 @@ constexpr int64_t kFloat_bytes = 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-double image_bytes(const WindowGeometry& g) {
-  return static_cast<double>(g.batch * g.height * g.width * g.channels * kFloat_bytes);
+double image_bytes(const WindowGeometry& g, int64_t elem_bytes = kFloat_bytes) {
+  return static_cast<double>(g.batch * g.height * g.width * g.channels * elem_bytes);
 }
-double result_bytes(const WindowGeometry& g) {
-  return static_cast<double>(g.out_pixels() * g.out_channels * kFloat_bytes);
+double result_bytes(const WindowGeometry& g, int64_t elem_bytes = kFloat_bytes) {
+  return static_cast<double>(g.out_pixels() * g.out_channels * elem_bytes);
 }
 
 // Every way reads the image and writes the result. A network's weights come from memory.
-Work moving(const WindowGeometry& g, int64_t weight_bytes, const Machine& machine) {
-  const double maps = image_bytes(g) + result_bytes(g);
+Work moving(const WindowGeometry& g, int64_t weight_bytes, const Machine& machine, int64_t elem_bytes = kFloat_bytes) {
+  const double maps = image_bytes(g, elem_bytes) + result_bytes(g, elem_bytes);
   Work work = Work().fetch(maps, maps, machine);
   work.bytes[kMemory] += static_cast<double>(weight_bytes);
   return work;
@@ -112,6 +113,31 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   work.grains = split.shared ? kWinogradPoints * ceil_div(g.out_channels, 2 * kPanel) : split.tiles;
   if (split.shared) work.barriers = static_cast<int>(2 * ceil_div(split.tiles, split.block_tiles));
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
+  return work;
+}
+
+Work integer_conv_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // An instruction multiplies four bytes in each lane.
+  constexpr int64_t kQuad = 4;
+  const WindowGeometry g = conv_geometry(call);
+  const int64_t quads = ceil_div(g.channels / g.groups, kQuad), cols = g.out_channels / g.groups;
+  Work work = moving(g, g.out_channels * g.taps() * quads * kQuad, machine, 1);
+  work.multiplies = static_cast<double>(g.groups) * product_multiplies(g.out_pixels(), g.taps(), quads, cols);
+  work.grains = tiles_of(g.out_pixels(), cols, g.groups);
+  return work;
+}
+
+Work integer_winograd_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // Pairs of 16 bits in a lane; the transforms of 32 channels of inputs, and of 16 of outputs back.
+  constexpr int64_t kPair = 2;
+  constexpr double kInput = 200, kOutput = 240;
+  const WindowGeometry g = conv_geometry(call);
+  const int64_t tiles = g.batch * ceil_div(g.out_height, kWinogradOutput) * ceil_div(g.out_width, kWinogradOutput);
+  Work work = moving(g, integer_winograd_bytes(g), machine, 1);
+  work.multiplies = kWinogradPoints * product_multiplies(tiles, 1, ceil_div(g.channels, kPair), g.out_channels);
+  work.apart = static_cast<double>(tiles) * (kInput * static_cast<double>(ceil_div(g.channels, kPair * kPanel)) +
+                                             kOutput * static_cast<double>(ceil_div(g.out_channels, kPanel)));
+  work.grains = tiles;
   return work;
 }
 

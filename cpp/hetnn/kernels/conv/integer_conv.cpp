@@ -7,6 +7,7 @@
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/conv/implicit.h"
 #include "hetnn/kernels/conv/integer_depthwise.h"
+#include "hetnn/kernels/conv/integer_winograd.h"
 #include "hetnn/kernels/gemm/integer_product.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/query/terms.h"
@@ -185,6 +186,12 @@ std::unique_ptr<Kernel> make_nhwc(const KernelCall& call) {
   return std::make_unique<DirectConv<IntegerProduct>>(call, g);
 }
 
+// Where products of bytes are as quick, they are taken, of the panels that come first.
+std::unique_ptr<Kernel> make_nhwc_winograd(const KernelCall& call) {
+  const WindowGeometry g = conv_geometry(call);
+  return has_integer_winograd() ? make_integer_winograd_conv(call, g) : make_nhwc(call);
+}
+
 Refusal serves_nhwc_integers(const KernelCall& call) {
   const WindowGeometry g = conv_geometry(call);
   if (!is_depthwise(call, g)) return IntegerProduct::serves(shape_of(g), call);
@@ -212,8 +219,8 @@ std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call) {
 
 int64_t packed_integer_conv2d_bytes(const KernelCall& call, int input) {
   const WindowGeometry g = conv_geometry(call);
-  return is_depthwise(call, g) ? IntegerDepthwiseConv::packed_bytes(g, input)
-                               : IntegerProduct::packed_bytes(shape_of(g), input);
+  if (is_depthwise(call, g)) return IntegerDepthwiseConv::packed_bytes(g, input);
+  return IntegerProduct::packed_bytes(shape_of(g), input);
 }
 
 std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight) {
@@ -224,6 +231,29 @@ std::vector<std::byte> pack_integer_conv2d(const KernelCall& call, int input, st
   const int64_t filter_elems = shape.taps * shape.k;
   return IntegerProduct::pack(shape, call, input, turned_filters<int8_t>(g, weight),
                               {shape.cols * filter_elems, filter_elems, shape.k, 1});
+}
+
+Refusal serves_integer_winograd(const KernelCall& call) {
+  return Terms("conv2d_i8_winograd", call).hold(serves_integer_conv2d(call)).then([&] {
+    return refuse_integer_winograd(conv_geometry(call), LayerScales(call).weight_zero);
+  });
+}
+
+std::unique_ptr<Kernel> make_integer_winograd(const KernelCall& call) {
+  return make_with_nhwc(call, make_nhwc_winograd);
+}
+
+int64_t packed_integer_winograd_bytes(const KernelCall& call, int input) {
+  return packed_integer_conv2d_bytes(call, input) + (input == 1 ? integer_winograd_bytes(conv_geometry(call)) : 0);
+}
+
+std::vector<std::byte> pack_integer_winograd(const KernelCall& call, int input, std::span<const std::byte> weight) {
+  std::vector<std::byte> packed = pack_integer_conv2d(call, input, weight);
+  if (input != 1) return packed;
+  const size_t panels_bytes = packed.size();
+  packed.resize(static_cast<size_t>(packed_integer_winograd_bytes(call, input)));
+  transform_integer_weight(conv_geometry(call), weight, packed.data() + panels_bytes);
+  return packed;
 }
 
 }  // namespace hetnn::kernels

@@ -214,11 +214,40 @@ class WinogradConv final : public Kernel {
     }
   }
 
+  // Whether a channel of the pixel is not a number, which makes that of all outputs that read it.
+  bool has_nan(const float* pixel) const {
+    bool found = false;
+    for (int64_t c = 0; c < g_.channels; ++c) found |= pixel[c] != pixel[c];
+    return found;
+  }
+
+  // Whether every output of a tile reads such a pixel.
+  bool are_nan(int64_t n, int64_t oy, int64_t ox, const float* x) const {
+    uint64_t nan = 0;  // pixels, a byte a row of them
+    for (int64_t row = 0; row < kWinogradInput; ++row)
+      for (int64_t col = 0; col < kWinogradInput; ++col) {
+        const int64_t iy = oy + row - g_.rows.before, ix = ox + col - g_.columns.before;
+        const bool inside = iy >= 0 && iy < g_.height && ix >= 0 && ix < g_.width;
+        if (inside && has_nan(x + ((n * g_.height + iy) * g_.width + ix) * in_pitch_)) nan |= 1ULL << (row * 8 + col);
+      }
+    constexpr uint64_t kWindow = 0x070707;
+    for (int64_t row = 0; row < std::min<int64_t>(kWinogradOutput, g_.out_height - oy); ++row)
+      for (int64_t col = 0; col < std::min<int64_t>(kWinogradOutput, g_.out_width - ox); ++col)
+        if ((nan & kWindow << (row * 8 + col)) == 0) return false;
+    return true;
+  }
+
   // The sums of a tile's outputs for the channels from one on, in the place of its products.
   void sum_directly(int64_t n, int64_t oy, int64_t ox, int64_t channel, const std::byte* const* inputs,
                     float* sums) const {
     constexpr int64_t kOutputs = kWinogradOutput * kWinogradOutput, kTaps = 9;
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
+    if (are_nan(n, oy, ox, x)) {
+      for (int64_t output = 0; output < kOutputs; ++output)
+        std::fill_n(sums + output * out_point() + channel, out_stride_ - channel,
+                    std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
     const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
     const std::byte* pixels[kTaps * kOutputs];
     for (int64_t tap = 0; tap < kTaps; ++tap) {

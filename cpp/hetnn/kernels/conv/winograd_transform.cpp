@@ -1,8 +1,6 @@
 // Winograd transforms for each instruction set.
 #include "hetnn/kernels/conv/winograd_transform.h"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hetnn/kernels/conv/winograd_transform.cpp"
 #include "hetnn/kernels/isa.h"
@@ -158,8 +156,8 @@ int64_t OutputTile(const WinogradOutputTile& t) {
 }
 
 void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
-  for (; channel < t.channels; channel += kLanes)
-    OutputChannels<true, true>(t, channel, static_cast<size_t>(std::min<int64_t>(kLanes, t.channels - channel)));
+  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<false, true>(t, channel, kLanes);
+  if (channel < t.channels) OutputChannels<true, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
 const WinogradTable* Table() {

@@ -86,7 +86,7 @@ void FinishTile(const VI (&)[kRows][kVectors], const IntegerFinish&) {}
 
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
 // full.
-template <typename Products, int kRows, int kPanels>
+template <typename Products, bool kFinishes, int kRows, int kPanels>
 void SumTile(const IntegerTile& t) {
   constexpr int kVectors = kPanels * kVectorsPerPanel;
   const DI d;
@@ -279,18 +279,30 @@ void Interleave(const int8_t* rows, int64_t ld, std::byte* step) {
 #endif
 }
 
-template <typename Products, int kPanels, int... kRow>
-constexpr void Fill(IntegerMicroTable& table, std::integer_sequence<int, kRow...>) {
-  table.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
-  ((table.run[kPanels][kRow + 1] = &SumTile<Products, kRow + 1, kPanels>), ...);
+template <typename Products, bool kFinish, int kPanels, int... kRow>
+constexpr void Fill(IntegerTiles& tiles, std::integer_sequence<int, kRow...>) {
+  tiles.max_rows[kPanels] = static_cast<int>(sizeof...(kRow));
+  ((tiles.run[kPanels][kRow + 1] = &SumTile<Products, kFinish, kRow + 1, kPanels>), ...);
 }
 
-// As many accumulators as leave registers for the weights of one step and four elements of a row.
+// As many accumulators as leave registers for the weights of one step and four bytes of a row.
+template <typename Products, int kRowsOfOne, int kRowsOfTwo, bool kFinish>
+constexpr IntegerTiles MakeTiles() {
+  IntegerTiles tiles{};
+  Fill<Products, kFinish, 1>(tiles, std::make_integer_sequence<int, kRowsOfOne>());
+  if constexpr (kRowsOfTwo > 0) Fill<Products, kFinish, 2>(tiles, std::make_integer_sequence<int, kRowsOfTwo>());
+  return tiles;
+}
+
 template <typename Products, int kRowsOfOne, int kRowsOfTwo>
 constexpr IntegerMicroTable MakeTable(const char* name) {
   IntegerMicroTable table{};
-  Fill<Products, 1>(table, std::make_integer_sequence<int, kRowsOfOne>());
-  if constexpr (kRowsOfTwo > 0) Fill<Products, 2>(table, std::make_integer_sequence<int, kRowsOfTwo>());
+  static_cast<IntegerTiles&>(table) = MakeTiles<Products, kRowsOfOne, kRowsOfTwo, kFinishes>();
+#if HWY_TARGET == HWY_AVX3
+  table.words = MakeTiles<Words, 14, 14, false>();
+#elif HWY_TARGET == HWY_AVX2
+  table.words = MakeTiles<Words, 6, 0, false>();
+#endif
   table.finish = &Finish;
   table.finish_reals = &FinishReals;
   table.begin = &Begin;

@@ -51,10 +51,17 @@ struct IntegerTile {
   int64_t prefetch_step;
 };
 
-/// The tiles of one instruction set.
-struct IntegerMicroTable {
+/// The tiles of one type of elements.
+struct IntegerTiles {
   int max_rows[kMaxIntegerPanels + 1];                                          // by panels; 0: no such tile
   void (*run[kMaxIntegerPanels + 1][kMaxIntegerRows + 1])(const IntegerTile&);  // by panels, then rows
+};
+
+/// What one instruction set has: its tiles of bytes, and more.
+struct IntegerMicroTable : IntegerTiles {
+  /// Of elements of 16 bits, two in place of four bytes, whose sums wrap and are left in `sums`; none where no
+  /// instruction multiplies pairs of them.
+  IntegerTiles words;
   void (*finish)(const IntegerFinish&);
   /// Of the sums of a finish, whose own result it leaves.
   void (*finish_reals)(const IntegerFinish&, const RealFinish&);

@@ -283,6 +283,23 @@ void IntegerProduct::run(const IntegerRun& run, int thread, int threads, std::by
   });
 }
 
+void IntegerProduct::finish(const IntegerRun& run, const RawSums& of) const {
+  HETNN_ASSERT(shape_.groups == 1 && weight_zero_ == 0);
+  const Columns columns = columns_of_weight(run.packed);
+  IntegerFinish finish = finish_of(run);
+  finish.sums = of.sums;
+  finish.ld_sums = of.ld_sums;
+  finish.turned = ends_.x_zero;
+  finish.bias = run.bias == nullptr || reals_ ? nullptr : run.bias + of.cols.begin;
+  finish.column_sums = columns.sums + of.cols.begin;
+  finish.factors = columns.factors + of.cols.begin;
+  finish.row_terms = nullptr;
+  if (!reals_) finish.out = run.out + of.rows.begin * run.ld_out + of.cols.begin;
+  finish.rows = of.rows.end - of.rows.begin;
+  finish.cols = of.cols.end - of.cols.begin;
+  finish_block(finish, run, {of.rows.begin, of.cols.begin, of.cols.begin, columns.shifts + of.cols.begin});
+}
+
 int32_t IntegerProduct::row_term(const std::byte* row, const int64_t* taps) const {
   int32_t sum = 0;
   for (int64_t tap = 0; tap < shape_.taps; ++tap) {

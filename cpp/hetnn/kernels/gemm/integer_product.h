@@ -114,6 +114,13 @@ struct IntegerRun {
   const std::byte* const* inputs = nullptr;  // of the call
 };
 
+/// Sums of products of the rows as they are, of some rows and columns of the result.
+struct RawSums {
+  const int32_t* sums;
+  int64_t ld_sums;  // up to whole panels
+  Share rows, cols;
+};
+
 class IntegerProduct {
  public:
   using Element = int8_t;
@@ -134,6 +141,12 @@ class IntegerProduct {
                     int64_t ld_out) const;
   /// This thread's share. `scratch` is this thread's own.
   void run(const IntegerRun& run, int thread, int threads, std::byte* scratch) const;
+  /// Writes the results of sums that another way made.
+  void finish(const IntegerRun& run, const RawSums& of) const;
+  /// Adds the value that a sum behind the layer adds, where there is one, to such rows of all columns.
+  void add_to(const IntegerRun& run, Share rows) const {
+    if (run.operand != nullptr) ends_.sum.add(run.operand, run.out, run.ld_out, rows, {0, shape_.cols});
+  }
   /// Whether a sum with another value follows.
   bool has_sum() const { return static_cast<bool>(ends_.sum); }
   /// What stands for the real 0 in the rows.

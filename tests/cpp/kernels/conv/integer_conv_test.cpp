@@ -14,6 +14,7 @@ struct Case {
   bool bias = true;
   int x_zero = 3, weight_zero = 0;
   Rounding rounding = Rounding::half_even_fp32;
+  bool of_largest = false;  // the elements, all weights with the sign that makes the sums so, too
 };
 
 std::string describe(const Case& c) {
@@ -48,7 +49,7 @@ std::vector<double> expected_of(const Case& c, const Integers& integers, const s
 }
 
 // All layouts of input and output give the same.
-void check_conv(const Case& c) {
+void check_conv(const Case& c, const std::string& kernel = "conv2d_i8") {
   const int64_t oh = (c.h + c.padding[0] + c.padding[2] - (c.kh - 1) * c.dh - 1) / c.sh + 1;
   const int64_t ow = (c.w + c.padding[1] + c.padding[3] - (c.kw - 1) * c.dw - 1) / c.sw + 1;
   ASSERT_GE(oh, 1);
@@ -57,9 +58,13 @@ void check_conv(const Case& c) {
       Integers::of(c.o, 0.02, 0.002 * static_cast<double>(c.c / c.groups * c.kh * c.kw + 10), c.x_zero, -7);
   integers.weight_zero = c.weight_zero;
   integers.rounding = c.rounding;
-  const std::vector<double> x = random_integers(c.n * c.c * c.h * c.w, 1),
-                            w = random_integers(c.o * c.c / c.groups * c.kh * c.kw, 2),
-                            b = random_integers(c.o, 3, -9000, 9000);
+  std::vector<double> x = random_integers(c.n * c.c * c.h * c.w, 1),
+                      w = random_integers(c.o * c.c / c.groups * c.kh * c.kw, 2);
+  if (c.of_largest) {
+    for (double& value : x) value = -128;
+    for (size_t k = 0; k < w.size(); ++k) w[k] = k < w.size() / 2 ? -128 : 127;
+  }
+  const std::vector<double> b = random_integers(c.o, 3, -9000, 9000);
   const std::vector<double> expected = expected_of(c, integers, x, w, b, oh, ow, false),
                             reals = expected_of(c, integers, x, w, b, oh, ow, true);
   Params params{{"stride", std::vector<int64_t>{c.sh, c.sw}},
@@ -77,17 +82,17 @@ void check_conv(const Case& c) {
     };
     std::vector<Tensor> inputs = {{view(in, 5), x}, plain({c.o, c.c / c.groups, c.kh, c.kw}, w, DType::i8)};
     if (c.bias) inputs.push_back(plain({c.o}, b, DType::i32));
-    check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {expected}, 0,
-                 "conv2d_i8 " + describe(c) + " layouts " + std::to_string(layouts));
+    check_kernel(kernel, inputs, {view(out, 3)}, params, {expected}, 0,
+                 kernel + " " + describe(c) + " layouts " + std::to_string(layouts));
     if (c.groups < c.c && c.rounding == Rounding::half_even_fp32) {
       const TensorView to =
           layouts == 2 ? TensorView::plain(DType::f32, out) : TensorView::nhwc(DType::f32, out, out[1] + layouts * 3);
-      check_kernel("conv2d_i8", inputs, {to}, params, {reals}, kOfReals,
-                   "conv2d_i8 to reals " + describe(c) + " layouts " + std::to_string(layouts));
+      check_kernel(kernel, inputs, {to}, params, {reals}, kOfReals,
+                   kernel + " to reals " + describe(c) + " layouts " + std::to_string(layouts));
     }
     inputs.push_back({view(out, 9), sum.other});
-    check_kernel("conv2d_i8", inputs, {view(out, 3)}, params, {sum.expected}, 0,
-                 "conv2d_i8 and a sum " + describe(c) + " layouts " + std::to_string(layouts), sum.steps);
+    check_kernel(kernel, inputs, {view(out, 3)}, params, {sum.expected}, 0,
+                 kernel + " and a sum " + describe(c) + " layouts " + std::to_string(layouts), sum.steps);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -169,6 +174,27 @@ TEST(IntegerConv2d, WindowLargerThanTheImage) {
   check_conv({.c = 9, .h = 2, .w = 3, .o = 5, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}});
   check_conv({.c = 2, .h = 2, .w = 3, .o = 5, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}});
   check_conv({.c = 9, .h = 2, .w = 3, .o = 9, .kh = 5, .kw = 7, .padding = {3, 4, 3, 4}, .groups = 9});
+}
+
+// Its sums wrap, and what they leave is what direct ones are.
+TEST(IntegerConv2d, Winograd) {
+  const auto check = [](const Case& c) { check_conv(c, "conv2d_i8_winograd"); };
+  check({.c = 64, .h = 24, .w = 24, .o = 64, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}});
+  check({.n = 2, .c = 35, .h = 18, .w = 21, .o = 40, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .bias = false});
+  check({.c = 96, .h = 9, .w = 33, .o = 72, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .x_zero = -128});
+  check({.c = 12, .h = 3, .w = 17, .o = 5, .kh = 3, .kw = 3, .padding = {2, 1, 0, 1}, .x_zero = 127});
+  for (const Rounding rounding : {Rounding::double_rounding, Rounding::single_rounding})
+    check({.c = 64, .h = 12, .w = 12, .o = 48, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .rounding = rounding});
+  for (const int zero : {-128, 127})
+    check({.c = 227,
+           .h = 8,
+           .w = 9,
+           .o = 32,
+           .kh = 3,
+           .kw = 3,
+           .padding = {1, 1, 1, 1},
+           .x_zero = zero,
+           .of_largest = true});
 }
 
 TEST(IntegerConv2d, Groups) {

@@ -78,10 +78,18 @@ py::list times_of(const std::vector<runtime::SubprogramTime>& times) {
 py::list commands_of(const runtime::RunTimes& times) {
   py::list rows;
   for (const auto& row : times.commands) {
+    py::list rivals;
+    for (const auto& rival : row.rivals) {
+      py::dict told(py::arg("kernel") = rival.kernel);
+      if (rival.refusal.empty()) told["predicted_us"] = rival.predicted_us;
+      if (!rival.refusal.empty()) told["refusal"] = rival.refusal;
+      rivals.append(told);
+    }
     rows.append(py::dict(py::arg("node") = row.node, py::arg("kernel") = row.kernel, py::arg("start_us") = row.start_us,
                          py::arg("wall_us") = row.wall_us, py::arg("thread_us") = row.thread_us,
                          py::arg("macs") = row.macs, py::arg("flops") = row.flops, py::arg("bytes") = row.bytes,
-                         py::arg("refusals") = row.refusals));
+                         py::arg("refusals") = row.refusals, py::arg("predicted_us") = row.predicted_us,
+                         py::arg("rivals") = rivals));
   }
   return rows;
 }

@@ -461,8 +461,10 @@ class Executable(Shown):
         time: measured, or where `simulated` the layer's cycles over the clock. Measured rows of the CPU: `wall_us`;
         `thread_us`, the microseconds that each thread computed (the rest of wall_us it waited for others); flops, what
         the operator does without the steps behind it; refusals, of what runs by its operator's meaning a sentence for
-        each kernel that does not serve it. Rows of an NPU: `cycles, stall_cycles, stall_us, tile, compute_cycles,
-        memory_cycles, utilization, weight_bytes, energy_nj`.
+        each kernel that does not serve it; predicted_us, what the kernel's work takes by the figures that it was chosen
+        by; rivals, the operator's other kernels, the best first, each with its `predicted_us` or its `refusal`. Rows of
+        an NPU: `cycles, stall_cycles, stall_us, tile, compute_cycles, memory_cycles, utilization, weight_bytes,
+        energy_nj`.
         """
         from hetnn.inside.profile import profile_of
 

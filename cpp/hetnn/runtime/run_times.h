@@ -9,6 +9,12 @@
 namespace hetnn::runtime {
 
 struct CommandTime {
+  /// Another kernel of the operator: the time that its work is predicted to take, or why it does not serve.
+  struct Rival {
+    std::string kernel;
+    double predicted_us;
+    std::string refusal;
+  };
   std::string node = {};
   std::string kernel = {};
   double start_us = 0;  // after the visit's start
@@ -16,6 +22,8 @@ struct CommandTime {
   std::vector<double> thread_us = {};      // that each thread computed; the rest of wall_us it waited for others
   double macs = 0, flops = 0, bytes = 0;   // what the operator does, and its operands and results hold
   std::vector<std::string> refusals = {};  // of what runs by its meaning: why no kernel serves it
+  double predicted_us = 0;                 // of the kernel's work, by the machine that files are made for
+  std::vector<Rival> rivals = {};          // the best first
   size_t subprogram = 0;                   // of the program, that it is part of
 };
 

@@ -277,6 +277,27 @@ def test_a_profile_says_why_a_kernel_does_not_serve() -> None:
     assert refusals["unary"] == []
 
 
+def test_a_profile_says_why_no_other_kernel_ran() -> None:
+    layer = torch.nn.Conv2d(16, 16, 3, padding=1)
+    (row,) = [
+        row
+        for row in hetnn.compile(layer, args=(torch.zeros(1, 16, 24, 24),)).profile(
+            np.zeros((1, 16, 24, 24), np.float32)
+        )
+        if row["kernel"].startswith("conv2d")
+    ]
+    assert row["kernel"] == "conv2d_winograd"
+    assert row["predicted_us"] > 0
+    served = [rival for rival in row["rivals"] if "predicted_us" in rival]
+    assert [rival["kernel"] for rival in served] == ["conv2d_direct"]
+    assert served[0]["predicted_us"] > row["predicted_us"]
+    refusals = {rival["kernel"]: rival["refusal"] for rival in row["rivals"] if "refusal" in rival}
+    assert (
+        refusals["conv2d_depthwise"] == "conv2d_depthwise takes a group a channel; got groups 1 of 16 and 16 channels."
+    )
+    assert refusals["conv2d_bf16"]
+
+
 def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:
     path = tmp_path / "net.hetnn"
     executable.save(path)

@@ -3,23 +3,21 @@
 
 #include <limits>
 
-#include "hetnn/kernels/query/work.h"
-
 namespace hetnn::kernels {
 namespace {
 
-double predicted_us(const Variant& variant, const KernelCall& call, const Machine& machine, int threads) {
-  return variant.work ? time_us(variant.work(call, machine, threads), machine, threads) : 0;
+double predicted_us(const Variant& variant, const KernelCall& call, const Amounts& amounts, const Machine& machine) {
+  return time_us(work_of(variant, call, amounts, machine, machine.threads), machine, machine.threads);
 }
 
 }  // namespace
 
-std::vector<Ranked> ranked(std::span<const Variant* const> variants, const KernelCall& call, const Machine& machine,
-                           int threads) {
+std::vector<Ranked> ranked(std::span<const Variant* const> variants, const KernelCall& call, const Amounts& amounts,
+                           const Machine& machine) {
   std::vector<Ranked> out;
   for (const Variant* variant : variants) {
     Ranked row{variant, std::numeric_limits<double>::infinity(), refusal_of(*variant, call)};
-    if (!row.refusal) row.predicted_us = predicted_us(*variant, call, machine, threads);
+    if (!row.refusal) row.predicted_us = predicted_us(*variant, call, amounts, machine);
     size_t at = out.size();
     while (at > 0 && row.predicted_us < out[at - 1].predicted_us) --at;
     out.insert(out.begin() + static_cast<std::ptrdiff_t>(at), std::move(row));
@@ -32,13 +30,14 @@ const Variant* best(std::span<const Variant* const> variants, const KernelCall& 
   const Variant* found = nullptr;
   double found_us = -1;  // not asked yet
   for (const Variant* variant : variants) {
-    if ((found && !variant->work) || !serves(*variant)) continue;
+    // Of a class alone nothing is told that tells them apart.
+    if ((found && !(variant->work && found->work)) || !serves(*variant)) continue;
     if (!found) {
       found = variant;
       continue;
     }
-    if (found_us < 0) found_us = predicted_us(*found, call, machine, machine.threads);
-    const double us = predicted_us(*variant, call, machine, machine.threads);
+    if (found_us < 0) found_us = predicted_us(*found, call, {}, machine);
+    const double us = predicted_us(*variant, call, {}, machine);
     if (us >= found_us) continue;
     found = variant;
     found_us = us;

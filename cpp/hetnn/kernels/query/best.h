@@ -8,6 +8,7 @@
 
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/query/machine.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 
@@ -18,13 +19,13 @@ struct Ranked {
   Refusal refusal;
 };
 
-/// Those of `variants`, which all compute the call: that serve it from the least time up, then the others. Variants
-/// without work of their own take no time that is known here, and stand as the list has them, before the others.
-std::vector<Ranked> ranked(std::span<const Variant* const> variants, const KernelCall& call, const Machine& machine,
-                           int threads);
+/// Those of `variants`, which all compute the call, whose operator does such amounts: that serve it from the least time
+/// up, then the others. Where times are equal they stand as the list has them.
+std::vector<Ranked> ranked(std::span<const Variant* const> variants, const KernelCall& call, const Amounts& amounts,
+                           const Machine& machine = default_machine());
 
-/// The first of `variants` that `serves` takes, or, where several have work of their own, that of least time; null
-/// where none serves.
+/// The one of least time of those that `serves` takes: the first unless others have work of their own. Null where none
+/// serves.
 const Variant* best(std::span<const Variant* const> variants, const KernelCall& call,
                     const std::function<bool(const Variant&)>& serves, const Machine& machine = default_machine());
 

@@ -3,9 +3,50 @@
 
 #include <algorithm>
 
+#include "hetnn/base/error.h"
 #include "hetnn/kernels/gemm/split.h"
 
 namespace hetnn::kernels {
+namespace {
+
+// What kernels of a class take beside the best multiply-adds: measured on inputs of some megabytes.
+struct WorkClass {
+  std::string_view name;
+  double macs, flops;  // for each of them, as many multiply-adds of one lane take as long
+  double bytes = 1;    // as many are fetched
+};
+constexpr WorkClass kClasses[] = {
+    {"attention", 3.4, 3.4}, {"conv", 1.1, 1},     {"elementwise", 1, 1}, {"move", 1, 1, 3},         {"norm", 1, 3.9},
+    {"pool", 1, 3.2},        {"product", 1.05, 1}, {"reduce", 1, 10.8},   {"transcendental", 1, 21},
+};
+
+Work work_of_class(std::string_view name, const Amounts& amounts, const Machine& machine) {
+  const auto* at = std::ranges::find(kClasses, name, &WorkClass::name);
+  HETNN_ASSERT(at != std::end(kClasses), "no class of work is called '", name, "'");
+  Work work;
+  work.multiplies = (amounts.macs * at->macs + amounts.flops * at->flops) / kPanel;
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(amounts.bytes) / 64);
+  return work.fetch(amounts.bytes * at->bytes, amounts.bytes, machine);
+}
+
+}  // namespace
+
+Work work_of(const Variant& variant, const KernelCall& call, const Amounts& amounts, const Machine& machine,
+             int threads) {
+  if (variant.work) return variant.work(call, machine, threads);
+  std::string_view name = variant.speed;
+  // Elementwise functions share kernels.
+  if (name == "elementwise" && variant.op.empty()) name = speed_of(call.params.text("op", ""));
+  return work_of_class(name, amounts, machine);
+}
+
+Work work_of_meaning(const Amounts& amounts) {
+  // Plain loops on one thread.
+  constexpr double kOperation = 82, kByte = 10;
+  Work work;
+  work.multiplies = ((amounts.macs + amounts.flops) * kOperation + amounts.bytes * kByte) / kPanel;
+  return work;
+}
 
 double time_us(const Work& work, const Machine& machine, int threads) {
   constexpr double kApart = 0.125;  // of what takes less time, the part that does not overlap

@@ -25,6 +25,20 @@ struct Work {
   }
 };
 
+/// What an operator does, whichever way.
+struct Amounts {
+  double macs = 0, flops = 0;
+  double bytes = 0;  // of operands and results
+};
+
+/// What a variant's work is for a call that it serves: its own account, or what kernels of its class make of the
+/// amounts.
+Work work_of(const Variant& variant, const KernelCall& call, const Amounts& amounts, const Machine& machine,
+             int threads);
+
+/// Of a call that is computed by its operator's meaning.
+Work work_of_meaning(const Amounts& amounts);
+
 /// Of 7 grains two threads take as long as of 8.
 double time_us(const Work& work, const Machine& machine, int threads);
 

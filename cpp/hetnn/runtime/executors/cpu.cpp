@@ -31,11 +31,21 @@ constexpr int kNever = std::numeric_limits<int>::max();
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
 // A command for fixed sizes: a kernel, or the call whose meaning is run.
+/// A command as its kernel is asked. The first output is of the type that the operator has, whatever the steps make of
+/// it.
+struct Asked {
+  std::vector<kernels::TensorView> inputs, outputs;
+  kernels::Params params;
+  std::vector<kernels::Step> steps;
+  kernels::KernelCall call() const { return {inputs, outputs, params, steps}; }
+};
+
 struct BoundCommand {
   const program::Command& command;
   std::unique_ptr<const ops::BoundCall> call;
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
   const kernels::Variant* variant = nullptr;      // the kernel's
+  Asked asked = {};                               // of the kernel
   std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
   std::vector<kernels::Part> parts = {};          // the kernel's
@@ -264,16 +274,15 @@ class CpuBound final : public BoundCode {
       throw Unsupported(text("the executable uses the kernel '", command.variant,
                              "', which this version of hetnn does not have. Compile the model again."));
     }
-    const std::vector<kernels::Step> steps = steps_of(command, out.call->call(), positions, at_fault);
-    kernels::Params params = kernels::params_of(out.call->call());
+    out.asked = {inputs, outputs, kernels::params_of(out.call->call()),
+                 steps_of(command, out.call->call(), positions, at_fault)};
     for (const auto& [name, value] : command.options) {
-      if (params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
+      if (out.asked.params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
     }
-    params.set(command.options);
-    // Steps may leave the result in another type than the kernel computes.
-    std::vector<kernels::TensorView> computed = outputs;
+    out.asked.params.set(command.options);
+    std::vector<kernels::TensorView>& computed = out.asked.outputs;
     if (!computed.empty()) computed[0].dtype = out.call->call().output().dtype;
-    const kernels::KernelCall kernel_call{inputs, computed, params, steps};
+    const kernels::KernelCall kernel_call = out.asked.call();
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight && !(weight && variant->packer))
@@ -292,7 +301,7 @@ class CpuBound final : public BoundCode {
                            : kernels::make_kernel(*variant, kernel_call);
     } catch (const Unsupported&) {
       // The kernel was chosen at an example's sizes; at those it does not serve, the operator's meaning does.
-      if (sizes.bindings.empty() || !all_plain || !steps.empty()) throw;
+      if (sizes.bindings.empty() || !all_plain || !out.asked.steps.empty()) throw;
       return out;
     }
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -441,6 +450,15 @@ void CpuVisit::describe(size_t index, CommandTime& time) const {
   }
   for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
     for (const int32_t id : *ids) time.bytes += id < 0 ? 0 : static_cast<double>(bound_.buffer(id).size_bytes);
+  }
+  if (!command.kernel) return;
+  const kernels::Amounts amounts{.macs = time.macs, .flops = time.flops, .bytes = time.bytes};
+  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), command.asked.call(), amounts)) {
+    if (row.variant == command.variant) {
+      time.predicted_us = row.predicted_us;
+    } else {
+      time.rivals.push_back({std::string(row.variant->name), row.predicted_us, row.refusal.value_or("")});
+    }
   }
 }
 

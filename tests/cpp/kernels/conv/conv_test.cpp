@@ -488,7 +488,7 @@ std::string_view best_conv(int64_t batch, int64_t channels, int64_t size, int64_
   std::vector<const Variant*> rows;
   for (const Variant& each : all_kernels())
     if (each.op == "conv2d") rows.push_back(&each);
-  const std::vector<Ranked> found = ranked(rows, {in, {&out, 1}, params}, default_machine(), 2);
+  const std::vector<Ranked> found = ranked(rows, {in, {&out, 1}, params}, {});
   EXPECT_FALSE(found.front().refusal);
   EXPECT_TRUE(found.back().refusal) << "integers are none of these";
   return found.front().variant->name;

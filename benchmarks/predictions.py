@@ -3,7 +3,7 @@
     python benchmarks/predictions.py [--nets resnet18,...] [--rounds 9] [--json FILE]
 
 One row a network on `cpu`: the least measured time of a run, and over it what plans predict: with the built-in speeds
-of a processor, with this machine's speeds by kernel family (`hetnn calibrate`, done first), and with this model's own
+of a processor, with this machine's figures (`hetnn calibrate`, done first), and with this model's own
 nodes measured (`hetnn plan --calibrate`). 1 is right, above 1 too much.
 """
 
@@ -40,7 +40,7 @@ def measure(name: str, speeds: dict[str, Any], rounds: int) -> dict[str, Any]:
     measured_us = least_us({"run": partial(executable.run, arrays)}, rounds, block_s=0.1)["run"]
     plans = {
         "built-in": {"calibration": "off"},
-        "families": {"calibration": speeds},
+        "calibrated": {"calibration": speeds},
         "nodes": {"calibration": speeds, "calibrate": True},
     }
     ratios = {}

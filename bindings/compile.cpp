@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "bindings/interrupt.h"
-#include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/free_memory.h"
 #include "hetnn/base/progress.h"
@@ -210,24 +209,6 @@ void bind_compile(py::module_& m) {
         return kept(program::read_program(path, called), called);
       },
       py::arg("path"), "The planned graph that a .hetnn file keeps, if any. InvalidModel where it cannot be read.");
-  m.def(
-      "cpu_work",
-      [](const ir::Graph& graph) {
-        py::list rows;
-        for (const ir::Node* node : graph.nodes()) {
-          if (node->is_constant()) continue;
-          const backends::cpu::NodeWork work = backends::cpu::work_of(*node, graph.hints());
-          py::dict row;
-          row["node"] = node->name();
-          row["family"] = work.family;
-          row["macs"] = work.macs;
-          row["flops"] = work.flops;
-          row["bytes"] = work.bytes;
-          rows.append(row);
-        }
-        return rows;
-      },
-      py::arg("graph"), "What each node does on the general processor: family of kernels, macs, flops, bytes.");
   m.def("return_free_memory", &return_free_memory, py::call_guard<py::gil_scoped_release>(),
         "Gives back to the system what the process has freed and the C library keeps.");
   m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");

@@ -35,7 +35,6 @@ __all__: list[str] = [
     "compile_options",
     "compute_narrow",
     "constant",
-    "cpu_work",
     "device_kinds",
     "differentiate",
     "disassemble",
@@ -501,11 +500,6 @@ def compute_narrow(graph: Graph, type: str, kept: collections.abc.Set[str]) -> G
 def constant(graph: Graph, name: str) -> numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]:
     """
     The array of a constant, by its name.
-    """
-
-def cpu_work(graph: Graph) -> list[typing.Any]:
-    """
-    What each node does on the general processor: family of kernels, macs, flops, bytes.
     """
 
 def device_kinds() -> list[str]:

@@ -1,4 +1,4 @@
-"""What is measured on this machine: speeds of kernels, times of a model's nodes, choices that kernels leave open."""
+"""What is measured on this machine: its speed, times of a model's nodes, choices that kernels leave open."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 
 from hetnn import _core
-from hetnn.errors import InternalError, InvalidModel
+from hetnn.errors import InvalidModel
 from hetnn.executable import Executable
 from hetnn.files import read_text
-from hetnn.machine import OFF, cache_file, cpu_name, default_threads, kept_file, usable_threads, write_whole
+from hetnn.machine import (
+    OFF,
+    cache_file,
+    cache_sizes,
+    cpu_name,
+    default_threads,
+    kept_file,
+    usable_threads,
+    write_whole,
+)
 from hetnn.progress import announce, counted, silent
 
 # Where plans look for speeds and kernels for choices, if not in the cache: the path of a file, or "off" for none.
@@ -27,7 +36,7 @@ _FEWEST_RUNS, _MOST_RUNS, _AWHILE_S = 15, 200, 0.5
 
 def speeds_name(threads: int | None = None) -> str:
     """What the cache calls the speeds of this machine at a number of threads."""
-    return f"{threads or default_threads()}-threads"
+    return f"machine-{threads or default_threads()}-threads"
 
 
 def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str, Any] | None:
@@ -60,7 +69,7 @@ def find_speeds(calibration: Any = None, threads: int | None = None) -> dict[str
 
 
 def calibrate(path: str | os.PathLike[str] | None = None, threads: int | None = None) -> Path:
-    """Measures the kernels of this machine (some seconds) and writes their speeds; returns the file.
+    """Measures how fast this machine multiplies and reads (some seconds) and writes it; returns the file.
 
     Without a path it is the cache's file, which plans find by themselves from then on.
     """
@@ -72,29 +81,33 @@ def calibrate(path: str | os.PathLike[str] | None = None, threads: int | None = 
 
 def measure_speeds(threads: int | None = None) -> dict[str, Any]:
     """The data sheet of this machine's CPU, measured."""
+    threads = threads or default_threads()
     small = _measure(_chain_of_small_kernels(), threads)
     kernel_us = small.kernel_us / _SMALL_KERNELS
-    launch_us = max(0.0, small.whole_us - small.kernel_us)
-    families: dict[str, dict[str, float]] = {}
     samples = _samples()
-    for k, (family, figure, graph) in enumerate(samples):
+    found: dict[str, dict[str, float]] = {}
+    for k, (figure, amount, graph) in enumerate(samples):
         announce(k, len(samples))
-        work = next(row for row in _core.cpu_work(graph) if row["node"] == "step1")
-        if work["family"] != family:
-            raise InternalError(f"the sample of the family '{family}' is of the family '{work['family']}'.")
-        took_us = _measure(graph, threads).of_node["step1"] - kernel_us
-        amount = float(work[figure])
-        # A kernel that took no time to speak of says nothing about its speed.
-        if took_us > kernel_us:
-            families.setdefault(family, {})[f"{figure}_per_us"] = amount / took_us
-    return {
-        "schema": 1,
+        rates = {}
+        for cores, count in (("one", 1), ("all", threads)):
+            took_us = _measure(graph, count).of_node["step1"] - kernel_us
+            # A kernel that took no time to speak of says nothing about its speed.
+            if took_us > kernel_us:
+                rates[cores] = amount / took_us
+        if len(rates) == 2:
+            found[figure] = rates
+    sheet: dict[str, Any] = {
+        "schema": 2,
         "cpu": cpu_name(),
-        "threads": threads or default_threads(),
+        "threads": threads,
         "kernel_us": kernel_us,
-        "launch_us": launch_us,
-        "families": families,
+        "launch_us": max(0.0, small.whole_us - small.kernel_us),
     }
+    if "macs" in found:
+        sheet["macs_per_us"] = found.pop("macs")
+    sheet["bytes_per_us"] = found
+    sheet["cache_bytes"] = cache_sizes()
+    return sheet
 
 
 def measure_nodes(plan: _core.NetworkPlan, device: str, threads: int | None = None) -> dict[str, dict[str, float]]:
@@ -243,38 +256,18 @@ def _chain(shape: list[int], steps: list[_Step]) -> _core.Graph:
     return builder.finish()
 
 
-def _attention() -> _core.Graph:
-    builder = _core.GraphBuilder("attention")
-    ports = [builder.add_input(name, "f32", [1, 12, 64, 32]) for name in ("q", "k", "v")]
-    inputs = [builder.create("relu", [port])[0] for port in ports]
-    builder.output(builder.create("scaled_dot_product_attention", inputs, name="step1")[0])
-    return builder.finish()
-
-
-def _conv(channels: int, groups: int) -> _Step:
-    return "conv2d", [channels, channels // groups, 3, 3], {"padding": [1, 1], "groups": groups}
-
-
-def _samples() -> list[tuple[str, str, _core.Graph]]:
-    """For each family a chain whose node `step1` is of the family, and the figure that bounds that node.
-
-    What stands around it gives feature maps the layout that they have inside a network.
-    """
-    image, grouped = [1, 64, 56, 56], _conv(64, 64)
-    one_by_one: _Step = ("conv2d", [64, 64, 1, 1], {})
+def _samples() -> list[tuple[str, float, _core.Graph]]:
+    """A figure, how much of it the node `step1` of a chain takes, and the chain."""
     vector: _Step = ("relu", None, {})
-    pool: _Step = ("max_pool2d", None, {"kernel": [3, 3], "stride": [2, 2]})
+    rows, width = 512, 512
+    product = _chain([rows, width], [vector, ("linear", [width, width], {}), vector])
+
+    def moved(elements: int) -> tuple[float, _core.Graph]:
+        return 8.0 * elements, _chain([elements], [vector, ("neg", None, {}), vector])
+
     return [
-        ("conv", "macs", _chain(image, [_conv(64, 1)] * 3)),
-        ("narrow_conv", "macs", _chain(image, [one_by_one, grouped, one_by_one])),
-        ("product", "macs", _chain([256, 512], [vector, ("linear", [512, 512], {}), vector])),
-        ("attention", "macs", _attention()),
-        ("product", "bytes", _chain([1, 2048], [vector, ("linear", [2048, 2048], {}), vector])),
-        ("narrow_product", "macs", _chain([4096, 32], [vector, ("linear", [256, 32], {}), vector])),
-        ("pool", "flops", _chain(image, [one_by_one, pool, one_by_one])),
-        ("elementwise", "bytes", _chain([512, 2048], [vector, ("neg", None, {}), vector])),
-        ("transcendental", "flops", _chain([512, 1024], [vector, ("sigmoid", None, {}), vector])),
-        ("norm", "flops", _chain([1024, 512], [vector, ("softmax", None, {}), vector])),
-        ("reduce", "flops", _chain([1024, 1024], [vector, ("sum", None, {"axes": [1]}), vector])),
-        ("move", "bytes", _chain([256, 64, 64], [vector, ("permute", None, {"perm": [2, 0, 1]}), vector])),
+        ("macs", float(rows * width * width), product),
+        ("second_level", *moved(1 << 16)),
+        ("third_level", *moved(1 << 19)),
+        ("memory", *moved(1 << 24)),
     ]

@@ -22,6 +22,22 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def cache_sizes() -> dict[str, int]:
+    """Bytes of the first processor's caches of data, as far as the system tells them."""
+    levels = {"1": "first_level", "2": "second_level", "3": "third_level"}
+    out: dict[str, int] = {}
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            level, kind, size = (
+                (cache / name).read_text(encoding="ascii").strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and level in levels and size[:-1].isdecimal() and size.endswith("K"):
+            out[levels[level]] = int(size[:-1]) << 10
+    return out
+
+
 def cpu_slug() -> str:
     """The processor's name as a part of a file name."""
     return re.sub(r"[^a-z0-9]+", "-", cpu_name().lower()).strip("-") or "cpu"

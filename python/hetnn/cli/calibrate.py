@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Measures this machine's kernels: `output`, the file's path, and what it holds (`cpu`, `threads`, `families`).
+    """Measures this machine's kernels: `output`, the file's path, and its keys (`cpu`, `threads`, `macs_per_us`, ...).
 
     With devices elsewhere the ways to them: `output`, and the target in it (`name`, `devices`, `links`).
     """
@@ -41,12 +41,11 @@ def run(args: argparse.Namespace) -> Answer:
     with Progress("calibrate", args.quiet) as progress, counted(progress, "measure the kernels"):
         path = calibrate(args.output, args.threads)
     sheet = json.loads(path.read_text(encoding="utf-8"))
+    figures = {"multiply-adds": sheet.get("macs_per_us"), **sheet["bytes_per_us"]}
     rows = [
-        [family, figure.removesuffix("_per_us"), f"{speed:,.0f}"]
-        for family, figures in sheet["families"].items()
-        for figure, speed in figures.items()
+        [name, *(f"{figure[cores]:,.0f}" for cores in ("one", "all"))] for name, figure in figures.items() if figure
     ]
-    text = f"{sheet['cpu']}, {sheet['threads']} threads: {path}\n{table(['family', 'of', 'in a us'], rows)}"
+    text = f"{sheet['cpu']}, {sheet['threads']} threads: {path}\n{table(['in a us', 'one core', 'all'], rows)}"
     return Answer({"output": str(path), **sheet}, text)
 
 

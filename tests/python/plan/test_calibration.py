@@ -15,7 +15,7 @@ from hetnn.cli import main
 from hetnn.machine import cache_file, cpu_name
 from models import nets
 
-# One addition of 2 x 4 MB into 4 MB, one matrix product, one view, one gather of 3 rows.
+# One addition of 2 x 4 MB into 4 MB, and one function of 1000 elements.
 ADD = "graph @g {stage = imported} (%x: f32[1024,1024]) -> (%y) {\n  %y = add(%x, %x) : f32[1024,1024]\n}\n"
 TANH = "graph @g {stage = imported} (%x: f32[1000]) -> (%y) {\n  %y = tanh(%x) : f32[1000]\n}\n"
 
@@ -31,17 +31,45 @@ def time_us(model: Any, sheet: Any) -> float:
 
 
 def sheet(**figures: Any) -> dict[str, Any]:
-    return {"schema": 1, **figures}
+    return {"schema": 2, **figures}
 
 
-def test_the_roofline_is_what_the_guide_says() -> None:
-    add = {"elementwise": {"bytes_per_us": 1000, "flops_per_us": 1e9}}
+def both(speed: float) -> dict[str, float]:
+    return {"one": speed, "all": speed}
+
+
+FAST = both(1e15)
+LEVELS = ("first_level", "second_level", "third_level", "memory")
+
+
+def test_times_follow_from_figures_of_the_machine() -> None:
     moved_bytes = 3 * 4 * 1024 * 1024  # both operands count, though they are one tensor
-    assert time_us(ADD, sheet(kernel_us=7, families=add)) == pytest.approx(7 + moved_bytes / 1000)
-    add["elementwise"] = {"bytes_per_us": 1e9, "flops_per_us": 500}
-    assert time_us(ADD, sheet(kernel_us=7, families=add)) == pytest.approx(7 + 1024 * 1024 / 500)
-    tanh = {"transcendental": {"flops_per_us": 10}, "elementwise": {"flops_per_us": 1}}
-    assert time_us(TANH, sheet(kernel_us=0, families=tanh)) == pytest.approx(100)
+    slow_memory = {**dict.fromkeys(LEVELS, FAST), "memory": both(1000)}
+    caches = {"first_level": 1 << 10, "second_level": 1 << 12, "third_level": 1 << 20}
+    figures = {"kernel_us": 7, "macs_per_us": FAST, "bytes_per_us": slow_memory}
+    assert time_us(ADD, sheet(**figures, cache_bytes=caches)) == pytest.approx(7 + moved_bytes / 1000)
+    assert time_us(ADD, sheet(**figures, cache_bytes={**caches, "third_level": 1 << 30})) == pytest.approx(7)
+    fast_memory = {"kernel_us": 0, "bytes_per_us": dict.fromkeys(LEVELS, FAST)}
+    once, twice = (time_us(TANH, sheet(**fast_memory, macs_per_us=both(speed))) for speed in (2000, 1000))
+    assert twice == pytest.approx(2 * once)
+    alone, together = (
+        time_us(TANH, sheet(**fast_memory, macs_per_us={"one": 1000, "all": all}, threads=2)) for all in (1000, 2000)
+    )
+    assert alone == pytest.approx(2 * together, rel=0.02)
+
+
+def test_kernels_are_chosen_for_the_machine() -> None:
+    """Winograd's weights are four times as many as those of the windows."""
+    net, x = torch.nn.Conv2d(64, 64, 3, padding=1), torch.zeros(1, 64, 28, 28)
+    exported = torch.export.export(net, (x,), strict=False)
+
+    def kernels(memory: float) -> set[str]:
+        figures = {"bytes_per_us": {"memory": both(memory)}}
+        exe = hetnn.compile(exported, "cpu", calibration=sheet(**figures))
+        return {row["kernel"] for row in exe.profile(x)}
+
+    assert "conv2d_winograd" in kernels(1e6)
+    assert "conv2d_direct" in kernels(1)
 
 
 def test_launches_come_from_the_sheet() -> None:
@@ -50,7 +78,7 @@ def test_launches_come_from_the_sheet() -> None:
 
 def test_a_plan_depends_on_the_sheet_alone() -> None:
     exported = torch.export.export(*nets.tiny(), strict=False)
-    slow = sheet(families={family: {"macs_per_us": 10} for family in ("conv", "narrow_conv", "product")})
+    slow = sheet(macs_per_us=both(10))
     texts = [
         hetnn.plan(exported, "cpu+relu-only", calibration=speeds).to_json() for speeds in ("off", slow, "off", slow)
     ]
@@ -60,19 +88,16 @@ def test_a_plan_depends_on_the_sheet_alone() -> None:
 @pytest.mark.parametrize(
     ("figures", "message"),
     [
-        ({"schema": 2}, "the data sheet of cpu: schema must be 1; found 2"),
-        ({"schema": 1, "speed": 3}, "has the unknown key 'speed'; known are schema, cpu, threads, kernel_us"),
-        ({"schema": 1, "kernel_us": -1}, "kernel_us must be a finite number of at least 0; found -1"),
-        ({"schema": 1, "families": {"fft": {}}}, "families has the unknown family 'fft'; known are attention, conv"),
+        ({"schema": 1}, "the data sheet of cpu: schema must be 2; found 1"),
+        ({"schema": 2, "speed": 3}, "has the unknown key 'speed'; known are schema, cpu, threads, kernel_us"),
+        ({"schema": 2, "kernel_us": -1}, "kernel_us must be a finite number of at least 0; found -1"),
+        ({"schema": 2, "cache_bytes": {"memory": 1}}, "has the unknown level 'memory'; known are first_level"),
         (
-            {"schema": 1, "families": {"conv": {"macs_per_us": 0}}},
-            "families.conv.macs_per_us must be a finite number above 0; found 0",
+            {"schema": 2, "macs_per_us": {"one": 0, "all": 1}},
+            "macs_per_us.one must be a finite number above 0; found 0",
         ),
-        ({"schema": 1, "families": {"conv": 5}}, "families.conv must be an object; found 5"),
-        (
-            {"schema": 1, "families": {"conv": {"flop": 1}}},
-            r"families.conv has the unknown key 'flop'; known are macs_per_us",
-        ),
+        ({"schema": 2, "macs_per_us": 5}, "macs_per_us must be an object; found 5"),
+        ({"schema": 2, "bytes_per_us": {"memory": {"one": 1}}}, "bytes_per_us.memory lacks 'all', of all threads"),
     ],
 )
 def test_sheets_that_make_no_sense(figures: dict[str, Any], message: str) -> None:
@@ -123,8 +148,8 @@ def test_this_machine_is_measured_once(
     assert written.pop("output") == str(speeds_file())
     assert written == calibration.find_speeds()
     assert written["cpu"] == cpu_name()
-    assert {"conv", "product", "elementwise", "move"} <= set(written["families"])
-    assert all(speed > 0 for figures in written["families"].values() for speed in figures.values())
+    assert all(speed > 0 for speed in written["macs_per_us"].values())
+    assert {"third_level", "memory"} <= set(written["bytes_per_us"]) <= set(LEVELS)
     # Plans find it by themselves.
     assert time_us(ADD, None) == time_us(ADD, written) != time_us(ADD, "off")
     assert [path.name for path in (tmp_path / "hetnn").iterdir()] == [speeds_file().name]

@@ -62,7 +62,7 @@ class CpuBackend final : public Backend {
       for (const ir::Node* part : alone.nodes()) sum_us += part->is_constant() ? 0 : time_us(*part, bindings);
       return sum_us;
     }
-    return cpu::predicted_us(cpu::work_of(node, bindings), speeds_);
+    return cpu::predicted_us(node, bindings, speeds_);
   }
 
   double launch_us() const override { return speeds_.launch_us; }
@@ -90,10 +90,11 @@ class CpuBackend final : public Backend {
     const bool keep = options.keep_denormals || std::ranges::any_of(subgraph.nodes(), [](const ir::Node* node) {
                         return computes_with_denormal_scales(*node);
                       });
-    out.code = program::write_cpu_code(
-        {.commands = cpu::emit(subgraph, assembler,
-                               {.deterministic = options.deterministic, .tune_threads = options.tune_threads}),
-         .keep_denormals = keep});
+    out.code = program::write_cpu_code({.commands = cpu::emit(subgraph, assembler,
+                                                              {.deterministic = options.deterministic,
+                                                               .machine = speeds_.machine,
+                                                               .tune_threads = options.tune_threads}),
+                                        .keep_denormals = keep});
     return out;
   }
 

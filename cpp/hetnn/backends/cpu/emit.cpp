@@ -49,7 +49,7 @@ class Emitter {
     if (variant) {
       concrete.emplace(launch, layouts_, hints_);
       concrete->params.set({{"deterministic", Dim(options_.deterministic ? 1 : 0)}});
-      variant = settled(launch, *concrete);
+      variant = settled(launch, *concrete, options_.machine);
       HETNN_ASSERT(variant, launch.variant->name, " does not serve ", ir::describe(*launch.anchor), " as it lies");
     }
     const ops::Call& call = launch.anchor->call();

@@ -5,6 +5,7 @@
 
 #include "hetnn/backends/assembler.h"
 #include "hetnn/ir/graph.h"
+#include "hetnn/kernels/query/machine.h"
 #include "hetnn/program/cpu_code.h"
 
 namespace hetnn::backends::cpu {
@@ -14,6 +15,8 @@ struct EmitOptions {
   bool variants = true;
   /// On: of what kernels choose from, what rounds as the operator's own sums do.
   bool deterministic = false;
+  /// What kernels are chosen for.
+  kernels::Machine machine = kernels::default_machine();
   /// Kernels measure on this machine, for runs by so many threads, what they leave open; 0: they take their defaults.
   int tune_threads = 0;
 };

@@ -2,6 +2,7 @@
 #include "hetnn/backends/cpu/launches.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -168,7 +169,7 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
                        [&](const kernels::Variant& variant) { return serves(variant, alone, *concrete); });
 }
 
-const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete) {
+const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete, const kernels::Machine& machine) {
   const kernels::Variant& own = *launch.variant;
   if (own.layout != kernels::LayoutWish::channels_last) return &own;
   std::vector<const kernels::Variant*> alike = kernels::variants_of(launch.anchor->call());
@@ -176,8 +177,30 @@ const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete) 
     return each->layout != own.layout || each->takes_steps != own.takes_steps;
   });
   if (alike.size() == 1) return &own;
-  return kernels::best(alike, concrete.call(),
-                       [&](const kernels::Variant& variant) { return serves(variant, launch, concrete); });
+  return kernels::best(
+      alike, concrete.call(), [&](const kernels::Variant& variant) { return serves(variant, launch, concrete); },
+      machine);
+}
+
+std::optional<Chosen> chosen_among_others(const ir::Node& node, const Bindings& bindings,
+                                          const kernels::Machine& machine) {
+  const kernels::Variant* variant = variant_for(node, bindings);
+  if (!variant) return std::nullopt;
+  Launch alone = alone_of(node);
+  alone.variant = variant;
+  Layouts layouts;
+  if (variant->layout == kernels::LayoutWish::channels_last) {
+    const auto turn = [&](const ir::Value* value) {
+      if (value && ops::is_feature_map(value->type()) && !is_constant(*value))
+        layouts.emplace(value, channels_last(*value));
+    };
+    std::ranges::for_each(node.outputs(), turn);
+    for (const ir::Value* input : node.inputs())
+      if (input && input->producer()) turn(input);
+  }
+  auto concrete = std::make_unique<ConcreteLaunch>(alone, layouts, bindings);
+  const kernels::Variant* best = settled(alone, *concrete, machine);
+  return Chosen{best ? best : variant, std::move(concrete)};
 }
 
 bool computes_halves(const ir::Node& node, const Bindings& bindings) {

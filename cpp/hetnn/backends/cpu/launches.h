@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "hetnn/base/layout.h"
 #include "hetnn/ir/graph.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/query/machine.h"
 #include "hetnn/ops/meaning.h"
 
 namespace hetnn::backends::cpu {
@@ -69,7 +72,16 @@ const kernels::Variant* variant_for(const ir::Node& node, const Bindings& bindin
                                     std::vector<kernels::Step> steps = {});
 /// The variant of a launch whose values lie as they will: of those that want channels last the best that serves, null
 /// where none does. The others were chosen for plain memory, which they are given.
-const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete);
+const kernels::Variant* settled(const Launch& launch, ConcreteLaunch& concrete, const kernels::Machine& machine);
+
+/// The variant of a node, and its call as it would lie among others: what an input of the graph gives lies plain.
+struct Chosen {
+  const kernels::Variant* variant;
+  std::unique_ptr<ConcreteLaunch> concrete;
+};
+/// Nothing where only its meaning computes it.
+std::optional<Chosen> chosen_among_others(const ir::Node& node, const Bindings& bindings,
+                                          const kernels::Machine& machine);
 
 /// Whether the node's variant computes with its values of f16 or bf16 in less time than f32 takes.
 bool computes_halves(const ir::Node& node, const Bindings& bindings);

@@ -1,4 +1,6 @@
 // The data sheet of a CPU as JSON.
+#include <array>
+
 #include "hetnn/backends/cpu/roofline.h"
 #include "hetnn/base/json_fields.h"
 
@@ -11,31 +13,47 @@ using json::Fields;
 using json::Json;
 using json::number;
 using json::Presence;
-using Families = decltype(Speeds::families);
+using kernels::CoreFigure;
+using kernels::Machine;
 
-const Fields<FamilySpeed>& family_fields() {
-  static const Fields<FamilySpeed> fields = {
-      {"macs_per_us", &FamilySpeed::macs_per_us, number({.least = 0, .above = true}),
-       "multiply-accumulates in a microsecond", Presence::optional},
-      {"flops_per_us", &FamilySpeed::flops_per_us, number({.least = 0, .above = true}),
-       "other operations in a microsecond", Presence::optional},
-      {"bytes_per_us", &FamilySpeed::bytes_per_us, number({.least = 0, .above = true}), "bytes moved in a microsecond",
-       Presence::optional}};
+constexpr std::array<std::string_view, kernels::kMemoryLevels> kLevels = {"first_level", "second_level", "third_level",
+                                                                          "memory"};
+
+const Fields<CoreFigure>& figure_fields() {
+  static const Fields<CoreFigure> fields = {
+      {"one", &CoreFigure::one, number({.least = 0, .above = true}), "of one core"},
+      {"all", &CoreFigure::all, number({.least = 0, .above = true}), "of all threads together"}};
   return fields;
 }
 
-// Families are those there are; figures that are absent stay as guessed.
-Convert<Families> families() {
-  Convert<Families> out = json::map_of<Families>(json::object(family_fields));
-  out.read = [read = out.read](const At& at, Families& into) {
-    std::vector<std::string_view> known;
-    for (const auto& [name, speed] : into) known.push_back(name);
-    at.each_entry([&](const std::string& name, const At&) {
-      if (!into.contains(name)) at.unknown("family", name, known);
+// A figure for each level of memory; those that are absent stay as guessed.
+template <typename V, size_t kCount>
+Convert<std::array<V, kCount>> levels(Convert<V> figure) {
+  Convert<std::array<V, kCount>> out;
+  out.read = [=](const At& at, std::array<V, kCount>& into) {
+    const std::vector<std::string_view> known(kLevels.begin(), kLevels.begin() + kCount);
+    at.each_entry([&](const std::string& name, const At& entry) {
+      const auto level = std::ranges::find(known, name);
+      if (level == known.end()) at.unknown("level", name, known);
+      figure.read(entry, into[static_cast<size_t>(level - known.begin())]);
     });
-    read(at, into);
   };
+  out.write = [=](const std::array<V, kCount>& from) {
+    Json made = Json::object();
+    for (size_t k = 0; k < kCount; ++k) made[std::string(kLevels[k])] = figure.write(from[k]);
+    return made;
+  };
+  Json properties = Json::object();
+  for (size_t k = 0; k < kCount; ++k) properties[std::string(kLevels[k])] = figure.schema;
+  out.schema = {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
   return out;
+}
+
+// A member of the machine.
+template <typename V>
+Convert<Speeds> of_machine(V Machine::*member, Convert<V> as) {
+  return {[=](const At& at, Speeds& into) { as.read(at, into.machine.*member); },
+          [=](const Speeds& from) { return as.write(from.machine.*member); }, as.schema};
 }
 
 // What only people read.
@@ -46,13 +64,22 @@ Convert<Speeds> remark(Convert<V> as) {
 
 const Fields<Speeds>& speeds_fields() {
   static const Fields<Speeds> fields = {
-      {"schema", json::constant<Speeds>(1), "1, the version of the format"},
+      {"schema", json::constant<Speeds>(2), "2, the version of the format"},
       {"cpu", remark(json::any_text()), "the processor that was measured", Presence::optional},
-      {"threads", remark(json::integer(1)), "of the runs that were measured", Presence::optional},
-      {"kernel_us", &Speeds::kernel_us, number({.least = 0}), "a kernel's barrier and dispatch", Presence::optional},
+      {"threads", of_machine(&Machine::threads, json::integer<int>(1, 4096)), "of the runs that were measured",
+       Presence::optional},
+      {"kernel_us", &Speeds::kernel_us, number({.least = 0}), "a kernel's dispatch", Presence::optional},
       {"launch_us", &Speeds::launch_us, number({.least = 0}), "a parallel region and the caller's work",
        Presence::optional},
-      {"families", &Speeds::families, families(), "speeds by family of kernels", Presence::optional}};
+      {"barrier_us", of_machine(&Machine::barrier_us, number({.least = 0})), "where threads meet inside a kernel",
+       Presence::optional},
+      {"macs_per_us", of_machine(&Machine::macs_per_us, json::object(figure_fields)),
+       "multiply-adds of f32 in a microsecond", Presence::optional},
+      {"bytes_per_us",
+       of_machine(&Machine::bytes_per_us, levels<CoreFigure, kernels::kMemoryLevels>(json::object(figure_fields))),
+       "bytes read in a microsecond, by the cache that they are in", Presence::optional},
+      {"cache_bytes", of_machine(&Machine::cache_bytes, levels<int64_t, kernels::kMemory>(json::integer<int64_t>(1))),
+       "sizes of the caches", Presence::optional}};
   return fields;
 }
 

@@ -11,13 +11,14 @@
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/move/transpose.h"
+#include "hetnn/kernels/query/machine.h"
 #include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
 
 // Copies of so many bytes are made and multiplied at a time.
-constexpr int64_t kChunk_bytes = 1 << 20;
+int64_t chunk_bytes() { return this_machine().cache_bytes[kSecondLevel]; }
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -36,7 +37,7 @@ class WeightGradient final : public Kernel {
         gradient_(call.inputs[1]) {
     // A batch is cut alike whatever the threads are: sums go on from cut to cut.
     const int64_t image_bytes = (g.channels * plane() + panels() * panel_elems()) * 4;
-    const int64_t most = std::max<int64_t>(1, kChunk_bytes / std::max<int64_t>(1, image_bytes));
+    const int64_t most = std::max<int64_t>(1, chunk_bytes() / std::max<int64_t>(1, image_bytes));
     const int64_t chunks = std::max<int64_t>(1, (g.batch + most - 1) / most);
     images_ = std::max<int64_t>(1, (g.batch + chunks - 1) / chunks);
     for (const int64_t images : {images_, g.batch % images_}) {

@@ -2,6 +2,7 @@
 #include "hetnn/kernels/gemm/split.h"
 
 #include "hetnn/kernels/move/transpose.h"
+#include "hetnn/kernels/query/machine.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -9,9 +10,10 @@ namespace {
 // A block of rows keeps its pointer table in the first-level cache's neighbourhood and its elements in the second
 // level.
 constexpr int64_t kTableEntries = 8192;
-constexpr int64_t kRowBlock_bytes = 768 << 10;
 constexpr int64_t kRowBlockMax = 1024;
-constexpr int64_t kKeptWeights_bytes = 384 << 10;
+// Of the second level, what a block of rows may have, and weights that stay there beside others.
+int64_t row_block_bytes() { return this_machine().cache_bytes[kSecondLevel] / 4 * 3; }
+int64_t kept_weight_bytes() { return this_machine().cache_bytes[kSecondLevel] / 8 * 3; }
 
 // Bytes that one thread packs before it asks for more.
 constexpr int64_t kPackedAtOnce_bytes = 1 << 19;
@@ -35,11 +37,11 @@ PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, i
   }
   strips_per_group_ = panels / tile_panels_ + static_cast<int64_t>(last_panels_.size()) - 1;
   const int64_t by_table = kTableEntries / std::max<int64_t>(1, shape_.taps);
-  const int64_t by_bytes = kRowBlock_bytes / std::max<int64_t>(4, shape_.k * shape_.elem_bytes);
+  const int64_t by_bytes = row_block_bytes() / std::max<int64_t>(4, shape_.k * shape_.elem_bytes);
   const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
   // Weights that stay in the second level are read again for every tile's rows, so that whole rows are written at once.
-  if (shape_.elem_bytes == 4 && shape_.groups == 1 && shape_.packed_bytes() <= kKeptWeights_bytes &&
+  if (shape_.elem_bytes == 4 && shape_.groups == 1 && shape_.packed_bytes() <= kept_weight_bytes() &&
       panels > tile_panels_)
     row_block_ = tile_rows_;
   const int64_t tiles = parts_of(block_rows(), tile_rows_);

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
+#include "hetnn/kernels/query/machine.h"
+
 namespace hetnn::kernels {
 namespace {
 
-// Rows of a block beside the strips that pass by, and strips that stay while blocks pass by.
-constexpr int64_t kBlock_bytes = 768 << 10;
-constexpr int64_t kKeptStrips_bytes = 512 << 10;
+// Of the second level of the cache, rows of a block beside the strips that pass by, and strips that stay while blocks
+// pass by.
+int64_t block_bytes() { return this_machine().cache_bytes[kSecondLevel] / 4 * 3; }
+int64_t kept_strip_bytes() { return this_machine().cache_bytes[kSecondLevel] / 2; }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t strips_of_group(const PanelShape& shape) { return ceil_div(shape.panels_per_group(), kTilePanels); }
@@ -40,9 +43,9 @@ TileSplit::TileSplit(const PanelShape& shape, const EvenRows& rows, int thread, 
   strips_ = share_of(strips, thread / row_parts, best);
   const int64_t strip_bytes = (strips_.end - strips_.begin) * kTilePanels * shape.panel_bytes();
   block_pieces_ =
-      strip_bytes <= kKeptStrips_bytes
+      strip_bytes <= kept_strip_bytes()
           ? kTilePieces
-          : std::clamp(kBlock_bytes / (piece_rows_ * shape.k * shape.elem_bytes) / kTilePieces * kTilePieces,
+          : std::clamp(block_bytes() / (piece_rows_ * shape.k * shape.elem_bytes) / kTilePieces * kTilePieces,
                        int64_t{kTilePieces}, kMostPieces);
 }
 

@@ -7,6 +7,15 @@
 
 namespace hetnn::kernels {
 
+Machine Machine::slowed(double times) const {
+  Machine out = *this;
+  const auto slow = [&](CoreFigure& figure) { figure = {figure.one / times, figure.all / times}; };
+  slow(out.macs_per_us);
+  for (CoreFigure& level : out.bytes_per_us) slow(level);
+  out.barrier_us *= times;
+  return out;
+}
+
 double Machine::of(const CoreFigure& figure, int threads_used) const {
   const int most = std::max(threads, 1), used = std::clamp(threads_used, 1, most);
   return most == 1 ? figure.one : figure.one + (figure.all - figure.one) * (used - 1) / (most - 1);

@@ -26,6 +26,8 @@ struct Machine {
   std::array<int64_t, kMemory> cache_bytes = {48 << 10, 1 << 20, 32 << 20};
   double barrier_us = 0.1;
 
+  /// The same with all times so many times as long.
+  Machine slowed(double times) const;
   /// A figure for so many threads: between one and all in proportion, beyond all no more than these.
   double of(const CoreFigure& figure, int threads_used) const;
   /// The nearest level that holds so many bytes beside as many of others; a third level is shared by many.

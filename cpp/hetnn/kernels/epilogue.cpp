@@ -70,14 +70,19 @@ Refusal refuse_operand(const TensorView& operand, const TensorView& output) {
 
 EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
   for (const Step& step : call.steps) {
-    if (const std::optional<DType> to = conversion_of(step)) {
+    mixed_ |= is_mixed(step);
+    if (const std::optional<DType> to = conversion_of(step); to && !is_mixed(step)) {
       if (is_narrow_float(*to)) steps_.emplace_back(Function{.function = std::nullopt, .map = round_function(*to)});
       continue;
     }
-    if (is_sum(step)) {
-      Sum sum{SumStep(step, call.params.integer("fan_in", 0)), {}};
-      for (int k = 0; k < operand_count(step); ++k) sum.operands.push_back(resolve(call, step.input + k, output));
-      steps_.emplace_back(std::move(sum));
+    if (is_sum(step) || is_mixed(step)) {
+      std::vector<Operand> operands;
+      for (int k = 0; k < operand_count(step); ++k) operands.push_back(resolve(call, step.input + k, output));
+      if (is_sum(step)) {
+        steps_.emplace_back(Sum{SumStep(step, call.params.integer("fan_in", 0)), std::move(operands)});
+      } else {
+        steps_.emplace_back(Mixed{MixedStep(step), std::move(operands)});
+      }
       continue;
     }
     const ops::Function function = *ops::function_from_name(step.function);
@@ -105,7 +110,7 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend, RegisterFunction
         sum->operands.erase(at);
         if (sum->operands.empty()) steps_.erase(steps_.begin());
       }
-    } else if (first->function == ops::Function::add && first->operand.is_full()) {
+    } else if (first && first->function == ops::Function::add && first->operand.is_full()) {
       takes(first->operand, 1);
       steps_.erase(steps_.begin());
     }
@@ -134,8 +139,19 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend, RegisterFunction
   return part;
 }
 
-void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
-                         const std::byte* const* inputs) const {
+void EpiloguePlan::apply_mixed(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+                               const std::byte* const* inputs) const {
+  for_stretches(rows, cols, {tile, nullptr, ld}, {tile, nullptr, ld},
+                [&](int64_t r, int64_t c, int64_t lines, int64_t width, const MixedStretch& stretch) {
+                  return apply_to(stretch.rows, lines, width, row0 + r, col0 + c, inputs);
+                });
+}
+
+bool EpiloguePlan::apply_to(const MixedRows& rows_of, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+                            const std::byte* const* inputs) const {
+  float* tile = rows_of.at;
+  const int64_t ld = rows_of.ld;
+  bool is_truth = false;
   // The operand's element of the tile's first column in the row (or group of rows) of output row `row`.
   const auto at = [&](const Operand& operand, int64_t row, int64_t bytes = sizeof(float)) {
     return inputs[operand.input] + (col0 * operand.col_step + row / operand.row_group * operand.row_stride) * bytes;
@@ -144,19 +160,32 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
   const auto together = [&](const Operand& operand, int64_t done) {
     return operand.row_group == 1 ? rows - done : operand.row_group - (row0 + done) % operand.row_group;
   };
+  const auto join = [&](const auto& joined, const auto& compute) {
+    SumStep::Operand operands[kMaxNaryInputs];
+    for (int64_t done = 0, count = 0; done < rows; done += count) {
+      count = rows - done;
+      for (const Operand& operand : joined.operands) count = std::min(count, together(operand, done));
+      for (size_t k = 0; k < joined.operands.size(); ++k) {
+        const Operand& operand = joined.operands[k];
+        operands[k] = {at(operand, row0 + done, joined.step.operand_bytes(k)),
+                       operand.row_group == 1 ? operand.row_stride : 0, operand.col_step};
+      }
+      compute(done, count, operands);
+    }
+  };
   for (const Resolved& resolved : steps_) {
     if (const auto* sum = std::get_if<Sum>(&resolved)) {
-      SumStep::Operand operands[kMaxNaryInputs];
-      for (int64_t done = 0, count = 0; done < rows; done += count) {
-        count = rows - done;
-        for (const Operand& operand : sum->operands) count = std::min(count, together(operand, done));
-        for (size_t k = 0; k < sum->operands.size(); ++k) {
-          const Operand& operand = sum->operands[k];
-          operands[k] = {at(operand, row0 + done, sum->step.operand_bytes()),
-                         operand.row_group == 1 ? operand.row_stride : 0, operand.col_step};
-        }
+      join(*sum, [&](int64_t done, int64_t count, const SumStep::Operand* operands) {
         sum->step.apply(tile + done * ld, ld, tile + done * ld, ld, count, cols, operands);
-      }
+      });
+      continue;
+    }
+    if (const auto* mixed = std::get_if<Mixed>(&resolved)) {
+      is_truth = mixed->step.makes_truths();
+      join(*mixed, [&](int64_t done, int64_t count, const SumStep::Operand* operands) {
+        const MixedRows to{tile + done * ld, ld, rows_of.truths + done * cols};
+        mixed->step.apply(to.at, ld, to, count, cols, operands);
+      });
       continue;
     }
     const auto& step = std::get<Function>(resolved);
@@ -176,6 +205,7 @@ void EpiloguePlan::apply(float* tile, int64_t ld, int64_t rows, int64_t cols, in
       step.map(block);
     }
   }
+  return is_truth;
 }
 
 }  // namespace hetnn::kernels

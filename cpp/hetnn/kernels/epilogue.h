@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hetnn/kernels/block_ops.h"
+#include "hetnn/kernels/elementwise/mixed_step.h"
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/row_view.h"
@@ -78,7 +79,10 @@ class EpiloguePlan {
   /// Applies all steps to the output's rows [row0, row0 + rows) and columns [col0, col0 + cols), which stand at `tile`
   /// with rows ld elements apart. `inputs` are the pointers of the run.
   void apply(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
-             const std::byte* const* inputs) const;
+             const std::byte* const* inputs) const {
+    mixed_ ? apply_mixed(tile, ld, rows, cols, row0, col0, inputs)
+           : static_cast<void>(apply_to({tile, ld, nullptr}, rows, cols, row0, col0, inputs));
+  }
 
  private:
   using Operand = StepOperand;
@@ -88,13 +92,23 @@ class EpiloguePlan {
     Operand operand = {};
     float c0 = 0, c1 = 0;
   };
-  struct Sum {
-    SumStep step;
+  template <typename Of>
+  struct Joined {
+    Of step;
     std::vector<Operand> operands;
   };
-  using Resolved = std::variant<Function, Sum>;
+  using Sum = Joined<SumStep>;
+  using Mixed = Joined<MixedStep>;
+  using Resolved = std::variant<Function, Sum, Mixed>;
+
+  void apply_mixed(float* tile, int64_t ld, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+                   const std::byte* const* inputs) const;
+  // Returns whether truth values are left.
+  bool apply_to(const MixedRows& tile, int64_t rows, int64_t cols, int64_t row0, int64_t col0,
+                const std::byte* const* inputs) const;
 
   std::vector<Resolved> steps_;
+  bool mixed_ = false;  // whether one of them is
 };
 
 }  // namespace hetnn::kernels

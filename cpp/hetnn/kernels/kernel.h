@@ -56,8 +56,10 @@ struct TensorView {
 /// An elementwise function applied to the result while it is in registers or in the first-level cache.
 struct Step {
   std::string function;        // a row of the elementwise functions
-  int input = -1;              // operand: its position in the call's inputs; -1 for none
+  int input = -1;              // the first operand: its position in the call's inputs; -1 for none
   std::vector<double> values;  // constants of the function
+  int main = 0;                // which of the function's operands the running value is; the others follow in order
+  DType dtype = DType::f32;    // of what is compared or chosen; truth values are 1 and 0 while a tile is worked on
   bool operator==(const Step&) const = default;
 };
 
@@ -182,6 +184,9 @@ struct Variant {
   /// that takes less time here than computing in f32.
   bool (*halves)(const KernelCall&) = nullptr;
   bool takes_steps = false;
+  /// Its steps run on tiles of a nest: their operands have any shape that broadcasts, and the result is written in the
+  /// type that the last of them leaves, which is that of output 0. The others write the type that the operator does.
+  bool tiles = false;
   bool (*is_table)(int input) = nullptr;   // inputs that are constants, since only the compiler checks all of them
   bool (*is_narrow)(int input) = nullptr;  // constants of f16 or bf16 that are read as they are, where others are f32
   WeightTest is_weight = nullptr;          // null: no input is packed

@@ -10,13 +10,15 @@
 
 namespace hetnn::program {
 
-/// An elementwise call fused behind another: it reads the running value, and inputs of the command besides: one at
-/// most, but of a sum (an operator of any number of inputs) one for every coefficient but the first. A conversion
-/// changes the running value's element type, and the last one's is that of the command's first output.
+/// An elementwise call fused behind another: it reads the running value, and inputs of the command besides: as many as
+/// its operator takes, of a sum (an operator of any number of inputs) one for every coefficient but the first.
+/// Conversions, comparisons and choices change the running value's element type, and the last one's is that of the
+/// command's first output.
 struct Step {
   const ops::OpDef* op = nullptr;
   ops::Attrs attrs;
   int32_t operand = -1;  // position among the command's inputs, of several the first's; -1: none
+  int32_t main = 0;      // which of the operator's inputs the running value is; the others follow in order
   bool operator==(const Step&) const = default;
 };
 

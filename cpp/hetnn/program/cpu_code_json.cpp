@@ -104,7 +104,9 @@ const Fields<Step>& step_fields() {
   static const Fields<Step> fields = {
       {"op", &Step::op, op(), "the operator"},
       {"attrs", attrs<Step>(), "its attributes"},
-      {"operand", &Step::operand, json::index(), "the first of the command's inputs that it takes"}};
+      {"operand", &Step::operand, json::index(), "the first of the command's inputs that it takes"},
+      {"main", &Step::main, json::integer<int32_t>(0), "which of the operator's inputs the running value is",
+       json::Presence::optional}};
   return fields;
 }
 
@@ -168,14 +170,15 @@ class Checker {
       next += static_cast<size_t>(operands);
       ops::Call follower{
           .op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
-      follower.inputs.push_back({&running, nullptr});
+      if (step.main > operands) wrong(at, "has a step whose running value is none of its operator's inputs");
       for (int32_t k = 0; k < operands; ++k) {
         const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand + k)]);
         if (!operand) wrong(at, "has a step without its operand");
         follower.inputs.push_back({operand, nullptr});
       }
+      follower.inputs.insert(follower.inputs.begin() + step.main, {&running, nullptr});
       const std::vector<ops::Type> followed = inferred(follower, at);
-      const bool converts = step.op->has(ops::Trait::conversion) && followed.size() == 1 &&
+      const bool converts = step.op->has(ops::Trait::elementwise) && !running.quant && followed.size() == 1 &&
                             followed[0] == ops::Type{followed[0].dtype, running.shape};
       // The result of integers and another value of them has a scale of its own.
       const bool requantizes = operands > 0 && running.quant && followed.size() == 1 &&
@@ -241,7 +244,8 @@ int32_t operand_count(const Step& step) {
   const auto* coefficients = given == step.attrs.end() ? nullptr : std::get_if<std::vector<double>>(&given->second);
   const bool several =
       !step.op->inputs.empty() && step.op->inputs.back().variadic && coefficients && coefficients->size() > 1;
-  return several ? static_cast<int32_t>(coefficients->size()) - 1 : 1;
+  if (several) return static_cast<int32_t>(coefficients->size()) - 1;
+  return std::max(1, static_cast<int32_t>(step.op->inputs.size()) - 1);
 }
 
 int64_t own_inputs(const Command& command) {

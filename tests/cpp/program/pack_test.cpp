@@ -432,6 +432,7 @@ TEST(CpuCode, NamesWhatMakesNoSense) {
            {R"("axis":2)", R"("axis":4)", "axis must be in [-4,4) for rank 4; got 4"},
            {R"("axis":2)", R"("axle":2)", "cpu0: commands[1].attrs.axle is no attribute of slice."},
            {R"("operand":1)", R"("operand":-1)", "takes at most 1 input; got 2"},
+           {R"("main":0)", R"("main":1)", "a step whose running value is none of its operator's inputs"},
            {R"("op":"prelu")", R"("op":"sum")", "commands[3]"},
            {R"("node")", R"("edge")", "cpu0: commands[0] has the unknown key 'edge'"},
            {R"({"commands")", R"(commands)", "cpu0: not JSON: "},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -401,3 +402,54 @@ def test_no_group_waits_for_itself() -> None:
             return torch.relu(a) + self.b(a)
 
     check(Crossed(), [IMAGE], ["conv2d", "conv2d", "unary"])
+
+
+def _of(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape) + len(shape)))
+
+
+A, B, ROW = _of(7, 130), _of(7, 130).flip(0), _of(7, 1)
+TRUTHS, WORDS = A > 0.3, (8 * A).long()
+# What a function computes by comparisons, logic and choices, and the launches that it takes.
+MASKS: dict[str, tuple[Any, tuple[torch.Tensor, ...], list[str]]] = {
+    "a choice by a comparison": (lambda x, a, b: torch.where(x > 0, a, b), (A, B, A.exp()), ["compare"]),
+    "a mask that is multiplied": (lambda x, y: (x > 0.5).float() * y, (A, B), ["compare"]),
+    "a mask of a row": (lambda x, y, t: torch.where(x * y > t, x, y), (A, B, ROW), ["binary"]),
+    "filled behind a function": (lambda x, m: torch.exp(x).masked_fill(m, 0.0) * 2, (A, TRUTHS), ["unary"]),
+    "filled in front": (lambda x, m: torch.sigmoid(x.masked_fill(m, -1e9)), (A, TRUTHS), ["where"]),
+    "logic": (lambda x, m: ~((x > 0) & m), (A, TRUTHS), ["compare"]),
+    "words that are compared": (lambda w, x: (w != 0).float() * x, (WORDS, A), ["compare"]),
+    "truth at the end": (lambda x, y: torch.abs(x - y) < 0.1, (A, B), ["binary"]),
+    "subtracted from": (lambda x, y: y - torch.tanh(x), (A, B), ["unary"]),
+    "divided by": (lambda x, y: y / (torch.exp(x) + 1), (A, B), ["unary"]),
+    "a mask of a product": (lambda x, y: torch.where(x @ y.T > 0, x @ x.T, 0.0), (A, B), ["linear", "linear"]),
+    "masked scores": (
+        lambda x, y, m: torch.softmax((x @ y / 3).masked_fill(m, float("-inf")), -1),
+        (_of(2, 5, 8), _of(2, 8, 5), _of(2, 5, 5) > 1),
+        ["matmul", "softmax"],
+    ),
+    "to half": (lambda x: (x > 0).half(), (A,), ["compare"]),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_masks_are_in_one_launch_with_what_makes_and_takes_them(name: str, deterministic: bool) -> None:
+    """Bit for bit as launch by launch, by any number of threads; of NaN, infinities and both zeros, too."""
+    function, inputs, kernels = MASKS[name]
+    inputs = tuple(x.clone() for x in inputs)
+    for x in inputs:
+        if x.is_floating_point() and x.shape == A.shape:
+            x[2, :5] = torch.tensor([float("nan"), float("inf"), float("-inf"), 0.0, -0.0])
+    program = export(Follow(nn.Identity(), function), inputs)
+    alone = hetnn.compile(program, "cpu", fusion="off", deterministic=deterministic)
+    fused = hetnn.compile(program, "cpu", deterministic=deterministic)
+    assert [row["kernel"] for row in fused.profile(*inputs)] == kernels
+    want = alone(*inputs)
+    torch.testing.assert_close(want, function(*inputs), rtol=1e-5, atol=1e-5, equal_nan=True)
+    for threads in (1, 2, 3):
+        got = hetnn.compile(program, "cpu", deterministic=deterministic, threads=threads)(*inputs)
+        assert got.dtype == want.dtype
+        assert got.numpy().tobytes() == want.numpy().tobytes()
+    again = pickle.loads(pickle.dumps(fused))
+    assert again(*inputs).numpy().tobytes() == want.numpy().tobytes()

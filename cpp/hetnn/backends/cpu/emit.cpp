@@ -62,7 +62,7 @@ class Emitter {
                              .options = {},
                              .node = call.name};
     for (const LaunchStep& step : launch.steps) {
-      command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand});
+      command.steps.push_back({&step.node->op(), step.node->attrs(), step.operand, step.step.main});
       // The running value comes first in a sum, wherever it stands in the node.
       if (kernels::is_sum(step.step)) command.steps.back().attrs["coefficients"] = step.step.values;
     }

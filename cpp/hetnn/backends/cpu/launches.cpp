@@ -10,6 +10,7 @@
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/query/best.h"
 #include "hetnn/kernels/row_view.h"
+#include "hetnn/ops/infer.h"
 #include "hetnn/passes/fuse.h"
 
 namespace hetnn::backends::cpu {
@@ -26,16 +27,11 @@ int main_input(const ir::Node& follower, const ir::Value& main) {
   return found;
 }
 
-// `follower` as a step on `main`: a sum, or an elementwise function of `main` and at most one other value, in this
-// order. nullopt where it is neither.
+// `follower` as a step on `main`; nullopt where it is none.
 std::optional<kernels::Step> step_on(const ir::Node& follower, const ir::Value& main) {
   const int at = main_input(follower, main);
   if (at < 0) return std::nullopt;
-  std::optional<kernels::Step> step = kernels::step_of(follower.call(), static_cast<size_t>(at));
-  if (!step || kernels::is_sum(*step)) return step;
-  if (follower.inputs().size() > 2 || (at == 1 && !follower.op().has(ops::Trait::commutative)) || at > 1)
-    return std::nullopt;
-  return step;
+  return kernels::step_of(follower.call(), static_cast<size_t>(at));
 }
 
 // The axis that kernels call channels: of a matrix product the last one, else the second. -1 where rows are those of
@@ -57,6 +53,12 @@ bool operand_fits(const ir::Node& follower, const ir::Value& operand, const Shap
     if (operand.shape()[k] != Dim(1) && static_cast<int>(axis) != channel_axis) return false;
   }
   return true;
+}
+
+// Whether an operand broadcasts as it lies: one of one axis could be one of the channels.
+bool broadcasts_in_place(const ir::Value& operand, const Shape& output) {
+  return operand.shape().size() != 1 && operand.shape().size() <= output.size() &&
+         ops::broadcast(operand.shape(), output) == output;
 }
 
 // The shape in which a step takes a constant: slopes flat, one value as one element, else all axes but the channels 1.
@@ -88,7 +90,7 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
     if (input) inputs.push_back(view_of(*input, layouts, bindings));
   }
   for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
-  outputs[0].dtype = launch.anchor->output()->dtype();
+  if (!launch.variant || !launch.variant->tiles) outputs[0].dtype = launch.anchor->output()->dtype();
   for (const LaunchStep& step : launch.steps) {
     steps.push_back(step.step);
     if (step.operand < 0) continue;
@@ -255,16 +257,18 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   if (std::ranges::none_of(variants, &kernels::Variant::takes_steps)) return false;
   if (variants.front()->integers || is_narrow_float(anchor.output()->dtype()))
     return follows_narrow(launch, follower, *step, bindings);
-  const bool converts = kernels::conversion_of(*step).has_value();
-  if (!converts && follower.output()->type() != value.type()) return false;
-  if (!converts && value.dtype() != kernels::operand_type(*step)) return false;
-  if (anchor.output()->dtype() != DType::f32) return false;
+  if (follower.output()->type() != ops::Type{kernels::result_type(*step, value.dtype()), value.shape()}) return false;
+  if (value.dtype() != kernels::running_type(*step, value.dtype())) return false;
   const kernels::Variant* variant = variant_for(anchor, bindings);
   if (!variant || !variant->takes_steps) return false;
-  return std::all_of(follower.inputs().begin(), follower.inputs().end(), [&](const ir::Value* input) {
+  const DType computed = anchor.output()->dtype();
+  if (computed != DType::f32 && !(variant->tiles && computed == DType::boolean)) return false;
+  size_t operand = 0;
+  return std::ranges::all_of(follower.inputs(), [&](const ir::Value* input) {
     return !input || input == &value ||
-           (input->dtype() == kernels::operand_type(*step) &&
-            operand_fits(follower, *input, value.shape(), channel_axis_of(*variant, value)));
+           (input->dtype() == kernels::operand_type(*step, operand++) &&
+            (operand_fits(follower, *input, value.shape(), channel_axis_of(*variant, value)) ||
+             (variant->tiles && broadcasts_in_place(*input, value.shape()))));
   });
 }
 
@@ -287,7 +291,8 @@ std::vector<Launch> launches_of(const ir::Graph& graph, bool variants) {
       for (const ir::Value* input : follower.inputs()) {
         if (!input || input == main) continue;
         if (step.operands++ == 0) step.operand = static_cast<int>(launch.inputs.size());
-        if (input->type() != main->type())
+        if (input->shape() != main->shape() &&
+            operand_fits(follower, *input, main->shape(), channel_axis_of(*launch.variant, *main)))
           launch.operand_shapes[launch.inputs.size()] =
               operand_shape(follower, *input, *main, channel_axis_of(*launch.variant, *main));
         launch.inputs.push_back(input);

@@ -2,10 +2,10 @@
 #include "hetnn/kernels/elementwise/compare.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/elementwise/compare_ops.h"
+#include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
 
@@ -13,15 +13,8 @@ namespace hetnn::kernels {
 namespace {
 
 constexpr int64_t kSerialBelow = 16384;  // elements
-constexpr int64_t kTileElems = 2048;
 constexpr int64_t kLongRow = 512;  // is a tile of its own, which needs no gathering where the rows alone lie evenly
 constexpr int64_t kWidest = 8;     // bytes of an element
-
-/// An operand of the elements of one tile, one after another, or one block that stands for all of them.
-struct Run {
-  const std::byte* at;
-  bool advances;
-};
 
 template <typename T>
 void gather(const Nest& nest, const Nest::Tile& tile, size_t operand, const T* from, T* to) {
@@ -48,12 +41,13 @@ class Compare final : public Kernel {
       : dtype_(call.inputs[0].dtype),
         bytes_(dtype_bytes(dtype_)),
         function_(compare_function(*ops::predicate_from_name(call.params.text("op")), dtype_)),
-        operands_(call.inputs.size()) {
-    const TensorView& y = call.outputs[0];
-    std::vector<NestOperand> operands = {broadcast_operand(y, y.shape(), "compare: the output")};
-    for (size_t k = 0; k < operands_; ++k)
-      operands.push_back(broadcast_operand(call.inputs[k], y.shape(), text("compare: input ", k)));
-    nest_ = Nest(y.shape(), std::move(operands));
+        operands_(static_cast<size_t>(ops::operands_of(*ops::predicate_from_name(call.params.text("op"))))),
+        written_(call.outputs[0].dtype) {
+    ElementwiseBuilder builder(call, "compare");
+    for (size_t k = 0; k < operands_; ++k) builder.add_operand(static_cast<int>(k));
+    builder.add_steps();
+    nest_ = builder.nest();
+    steps_ = builder.steps();
     tile_elems_ = nest_.cols() >= kLongRow ? std::min(nest_.cols(), kTileElems) : kTileElems;
   }
 
@@ -63,11 +57,16 @@ class Compare final : public Kernel {
     alignas(64) std::byte gathered[2][kTileElems * kWidest];
     alignas(64) uint8_t results[kTileElems];
     nest_.for_tiles(context.thread, context.threads, tile_elems_, [&](const Nest::Tile& tile) {
-      const Run a = operand(tile, 0, inputs, gathered[0]);
-      const Run b = operands_ == 1 ? a : operand(tile, 1, inputs, gathered[1]);
+      const ComparedRun a = operand(tile, 0, inputs, gathered[0]);
+      const ComparedRun b = operands_ == 1 ? a : operand(tile, 1, inputs, gathered[1]);
+      const int64_t n = tile.rows * tile.cols;
+      if (!steps_.empty()) {
+        compare_runs(function_, bytes_, a, b, n, results);
+        return run_mixed(nest_, tile, steps_, inputs, {nullptr, results, tile.cols}, written_, outputs[0]);
+      }
       uint8_t* y = reinterpret_cast<uint8_t*>(outputs[0]) + tile.offsets[0];
       const bool dense = lies_evenly(nest_, tile, 0, 1);
-      compare(a, b, tile.rows * tile.cols, dense ? y : results);
+      compare_runs(function_, bytes_, a, b, n, dense ? y : results);
       if (dense) return;
       const uint8_t* from = results;
       for (int64_t r = 0; r < tile.rows; ++r, from += tile.cols)
@@ -76,7 +75,7 @@ class Compare final : public Kernel {
   }
 
  private:
-  Run operand(const Nest::Tile& tile, size_t k, const std::byte* const* inputs, std::byte* memory) const {
+  ComparedRun operand(const Nest::Tile& tile, size_t k, const std::byte* const* inputs, std::byte* memory) const {
     const size_t at = k + 1;
     const std::byte* from = inputs[k] + tile.offsets[at] * bytes_;
     if (lies_evenly(nest_, tile, at, 1)) return {from, true};
@@ -89,27 +88,13 @@ class Compare final : public Kernel {
     return {memory, !one};
   }
 
-  // What is behind the last whole block is compared in a block of its own.
-  void compare(const Run& a, const Run& b, int64_t n, uint8_t* y) const {
-    const int64_t whole = n / kCompareBlock * kCompareBlock, rest = n - whole;
-    function_({a.at, b.at, a.advances, b.advances, y, whole});
-    if (rest == 0) return;
-    alignas(64) std::byte last[2][kCompareBlock * kWidest] = {};
-    alignas(64) uint8_t results[kCompareBlock];
-    const auto padded = [&](const Run& run, std::byte* memory) -> const std::byte* {
-      if (!run.advances) return run.at;
-      std::memcpy(memory, run.at + whole * bytes_, static_cast<size_t>(rest * bytes_));
-      return memory;
-    };
-    function_({padded(a, last[0]), padded(b, last[1]), false, false, results, kCompareBlock});
-    std::memcpy(y + whole, results, static_cast<size_t>(rest));
-  }
-
   DType dtype_;
   int64_t bytes_;
   CompareFunction function_;
   size_t operands_;
+  DType written_;
   Nest nest_;
+  ElementwiseSteps steps_;
   int64_t tile_elems_;
 };
 
@@ -121,10 +106,11 @@ Refusal serves_compare(const KernelCall& call) {
   const std::optional<ops::Predicate> predicate = ops::predicate_from_name(op);
   Terms terms("compare", call);
   terms.hold(predicate && compare_function(*predicate, dtype), "takes no ", op, " of ", dtype_name(dtype));
-  for (const TensorView& input : call.inputs) terms.is(input, dtype, "an operand");
+  if (!terms.met()) return terms;
+  terms.reads(dtype, static_cast<size_t>(ops::operands_of(*predicate)));
   for (const std::string_view name : {"a", "b", "x"})
     terms.hold(!call.params.has(text(name, ".scales")), "takes values as they stand; got quantized ones as ", name);
-  return terms.is(call.outputs[0], DType::boolean, "the result");
+  return terms.writes_behind_steps(DType::boolean).steps_on_tiles();
 }
 
 std::unique_ptr<Kernel> make_compare(const KernelCall& call) { return std::make_unique<Compare>(call); }

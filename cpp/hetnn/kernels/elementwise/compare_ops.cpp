@@ -1,6 +1,7 @@
 // Comparisons of runs of elements for each instruction set.
 #include "hetnn/kernels/elementwise/compare_ops.h"
 
+#include <cstring>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -88,6 +89,62 @@ CompareFunction Of(ops::Predicate predicate) {
   return kFunctions[static_cast<size_t>(predicate)];
 }
 
+struct TruthLanes {
+  using D = hn::ScalableTag<float>;
+  using DI = hn::RebindToSigned<D>;
+  using DByte = hn::Rebind<uint8_t, D>;
+  static constexpr D kD{};
+  static int64_t Lanes() { return static_cast<int64_t>(hn::Lanes(kD)); }
+};
+
+void ChooseFloats(const uint8_t* holds, const float* a, const float* b, float* out, int64_t n) {
+  using T = TruthLanes;
+  int64_t i = 0;
+  for (; i + T::Lanes() <= n; i += T::Lanes()) {
+    const auto chosen = hn::Ne(hn::PromoteTo(T::DI(), hn::LoadU(T::DByte(), holds + i)), hn::Zero(T::DI()));
+    const auto y = hn::IfThenElse(hn::RebindMask(T::kD, chosen), hn::LoadU(T::kD, a + i), hn::LoadU(T::kD, b + i));
+    hn::StoreU(y, T::kD, out + i);
+  }
+  for (; i < n; ++i) out[i] = holds[i] != 0 ? a[i] : b[i];
+}
+
+void ChooseTruths(const uint8_t* holds, const uint8_t* a, const uint8_t* b, uint8_t* out, int64_t n) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto other = hn::Eq(hn::LoadU(d, holds + i), hn::Zero(d));
+    hn::StoreU(hn::IfThenElse(other, hn::LoadU(d, b + i), hn::LoadU(d, a + i)), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = holds[i] != 0 ? a[i] : b[i];
+}
+
+void WidenTruths(const uint8_t* from, float* to, int64_t n) {
+  using T = TruthLanes;
+  int64_t i = 0;
+  for (; i + T::Lanes() <= n; i += T::Lanes())
+    hn::StoreU(hn::ConvertTo(T::kD, hn::PromoteTo(T::DI(), hn::LoadU(T::DByte(), from + i))), T::kD, to + i);
+  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+void NarrowTruths(const float* from, uint8_t* to, int64_t n) {
+  using T = TruthLanes;
+  using DMask = hn::RebindToUnsigned<T::D>;
+  const auto one = hn::Set(T::DByte(), 1);
+  int64_t i = 0;
+  for (; i + T::Lanes() <= n; i += T::Lanes()) {
+    const auto holds = formula::Holds(hn::LoadU(T::kD, from + i));
+    const auto ones = hn::BitCast(DMask(), hn::VecFromMask(T::kD, holds));
+    hn::StoreU(hn::And(Bytes(DMask(), ones), one), T::DByte(), to + i);
+  }
+  for (; i < n; ++i) to[i] = from[i] != 0 ? 1 : 0;
+}
+
+const TruthOps* Truths() {
+  static constexpr TruthOps kOps = {ChooseFloats, ChooseTruths, WidenTruths, NarrowTruths};
+  return &kOps;
+}
+
 CompareFunction Choose(ops::Predicate predicate, DType dtype) {
   switch (dtype) {
     case DType::f32:
@@ -114,6 +171,25 @@ namespace hetnn::kernels {
 
 CompareFunction compare_function(ops::Predicate predicate, DType dtype) {
   return HETNN_CHOSEN(Choose)(predicate, dtype);
+}
+
+const TruthOps& truth_ops() { return *HETNN_CHOSEN(Truths)(); }
+
+void compare_runs(CompareFunction function, int64_t elem_bytes, const ComparedRun& a, const ComparedRun& b, int64_t n,
+                  uint8_t* out) {
+  constexpr int64_t kWidest_bytes = 8;
+  const int64_t whole = n / kCompareBlock * kCompareBlock, rest = n - whole;
+  function({a.at, b.at, a.advances, b.advances, out, whole});
+  if (rest == 0) return;
+  alignas(64) std::byte last[2][kCompareBlock * kWidest_bytes] = {};
+  alignas(64) uint8_t results[kCompareBlock];
+  const auto padded = [&](const ComparedRun& run, std::byte* memory) -> const std::byte* {
+    if (!run.advances) return run.at;
+    std::memcpy(memory, run.at + whole * elem_bytes, static_cast<size_t>(rest * elem_bytes));
+    return memory;
+  };
+  function({padded(a, last[0]), padded(b, last[1]), false, false, results, kCompareBlock});
+  std::memcpy(out + whole, results, static_cast<size_t>(rest));
 }
 
 }  // namespace hetnn::kernels

@@ -16,34 +16,37 @@ namespace {
 
 constexpr int64_t kSerialBelow = 8192;
 
-/// f32: a first operation and steps, run tile by tile.
+/// A first operation, which reads input 0, and steps, run tile by tile.
 class Chain final : public Kernel {
  public:
-  Chain(const KernelCall& call, std::string_view what, const std::string& op, bool binary) {
+  Chain(const KernelCall& call, std::string_view what, const Step& first)
+      : read_(call.inputs[0].dtype), written_(call.outputs[0].dtype) {
     ElementwiseBuilder builder(call, what);
     builder.add_operand(0);
-    const int second = !binary ? -1 : op == "prelu" ? builder.add_channel_operand(1, true) : builder.add_operand(1);
-    builder.add_step(op, call.params.reals("values", {}), second);
+    builder.add_step(first, true);
     builder.add_steps();
     nest_ = builder.nest();
     steps_ = builder.steps();
-    operands_ = second < 0 ? 1 : 2;
+    operands_ = 1 + static_cast<size_t>(operand_count(first));
+    for (const TensorView& input : call.inputs)
+      same_width_.push_back(dtype_bytes(input.dtype) == dtype_bytes(call.outputs[0].dtype));
   }
 
   bool serial() const override { return nest_.elems() < kSerialBelow; }
 
   // Over what steps read too: a tile is then computed apart, since they read when functions before them have written.
   bool writes_over(size_t input) const override {
-    return input + 1 < nest_.operand_count() && nest_.col_stride(0) == 1 &&
-           (input >= operands_ || nest_.col_stride(1) == 1) && nest_.lie_alike(0, input + 1);
+    return input + 1 < nest_.operand_count() && same_width_[input] && nest_.col_stride(0) == 1 &&
+           (input >= operands_ ? !steps_.mixed() : nest_.col_stride(1) == 1) && nest_.lie_alike(0, input + 1);
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* y = reinterpret_cast<float*>(outputs[0]);
-    const bool dense_out = nest_.col_stride(0) == 1;
+    const bool dense_out = nest_.col_stride(0) == 1 && written_ == DType::f32;
     bool over_steps = false;
     for (size_t k = operands_; k + 1 < nest_.operand_count(); ++k) over_steps |= inputs[k] == outputs[0];
     nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
+      if (steps_.mixed()) return run_mixed_tile(tile, inputs, outputs[0]);
       alignas(64) float spread[kTileElems];
       // An output that does not run evenly along the tile's rows is scattered from `spread`.
       const bool direct = dense_out && !over_steps;
@@ -58,20 +61,41 @@ class Chain final : public Kernel {
             out.at[r * out.ld + c] = from[r * nest_.row_stride(1) + c * col_stride];
         steps_.apply(nest_, tile, inputs, {out.at, out.ld}, out);
       }
-      if (!dense_out) {
-        scatter(nest_, tile, out, y);
-      } else if (over_steps) {
-        for (int64_t r = 0; r < tile.rows; ++r)
-          std::copy_n(out.at + r * out.ld, tile.cols, y + tile.offsets[0] + r * nest_.row_stride(0));
-      }
+      if (!direct) write_tile(nest_, tile, out, written_, outputs[0]);
     });
   }
 
  private:
+  void run_mixed_tile(const Nest::Tile& tile, const std::byte* const* inputs, std::byte* output) const {
+    alignas(64) float room[kTileElems];
+    alignas(64) uint8_t truths[kTileElems];
+    const bool is_truth = read_ == DType::boolean, lies = nest_.col_stride(1) == 1;
+    const auto* from = reinterpret_cast<const float*>(inputs[0]) + tile.offsets[1];
+    const auto* holds = reinterpret_cast<const uint8_t*>(inputs[0]) + tile.offsets[1];
+    TileIn in{is_truth ? nullptr : from, holds, nest_.row_stride(1)};
+    if (!lies && is_truth) in = {nullptr, gathered(tile, holds, truths), tile.cols};
+    if (!lies && !is_truth) in = {gathered(tile, from, room), nullptr, tile.cols};
+    run_mixed(nest_, tile, steps_, inputs, in, written_, output);
+  }
+
+  template <typename T>
+  const T* gathered(const Nest::Tile& tile, const T* from, T* to) const {
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t c = 0; c < tile.cols; ++c)
+        to[r * tile.cols + c] = from[r * nest_.row_stride(1) + c * nest_.col_stride(1)];
+    return to;
+  }
+
   ElementwiseSteps steps_;
   Nest nest_;
   size_t operands_ = 1;  // of the first function
+  DType read_, written_;
+  std::vector<bool> same_width_;  // as the output's elements, of the inputs
 };
+
+Step function_step(const KernelCall& call, int input) {
+  return {.function = call.params.text("op"), .input = input, .values = call.params.reals("values", {})};
+}
 
 }  // namespace
 
@@ -83,7 +107,7 @@ Terms function_terms(std::string_view kernel, const KernelCall& call, int operan
   Terms terms(kernel, call);
   terms.hold(function && ops::function_def(*function).operands == operands, "knows no function named '",
              call.params.text("op"), "'");
-  return terms.of(DType::f32, static_cast<size_t>(operands)).steps_on_tiles();
+  return terms.reads(DType::f32, static_cast<size_t>(operands)).writes_behind_steps(DType::f32).steps_on_tiles();
 }
 
 }  // namespace
@@ -91,8 +115,7 @@ Terms function_terms(std::string_view kernel, const KernelCall& call, int operan
 Refusal serves_unary(const KernelCall& call) { return function_terms("unary", call, 1); }
 
 std::unique_ptr<Kernel> make_unary(const KernelCall& call) {
-  const std::string op = call.params.text("op");
-  return std::make_unique<Chain>(call, "unary " + op, op, false);
+  return std::make_unique<Chain>(call, "unary " + call.params.text("op"), function_step(call, -1));
 }
 
 Refusal serves_binary(const KernelCall& call) {
@@ -104,8 +127,7 @@ Refusal serves_binary(const KernelCall& call) {
 }
 
 std::unique_ptr<Kernel> make_binary(const KernelCall& call) {
-  const std::string op = call.params.text("op");
-  return std::make_unique<Chain>(call, "binary " + op, op, true);
+  return std::make_unique<Chain>(call, "binary " + call.params.text("op"), function_step(call, 1));
 }
 
 namespace {
@@ -162,13 +184,21 @@ class Where final : public Kernel {
 }  // namespace
 
 Refusal serves_where(const KernelCall& call) {
+  const DType dtype = call.inputs[1].dtype;
   return Terms("where", call)
       .is(call.inputs[0], DType::boolean, "the condition")
-      .is(call.inputs[2], call.inputs[1].dtype, "what is chosen else")
-      .is(call.outputs[0], call.inputs[1].dtype, "the result");
+      .is(call.inputs[2], dtype, "what is chosen else")
+      .writes_behind_steps(dtype)
+      .hold(call.steps.empty() || dtype == DType::f32 || dtype == DType::boolean,
+            "takes steps behind f32 and bool; got ", dtype_name(dtype))
+      .steps_on_tiles();
 }
 
 std::unique_ptr<Kernel> make_where(const KernelCall& call) {
+  if (!call.steps.empty()) {
+    return std::make_unique<Chain>(
+        call, "where", Step{.function = std::string(kChoice), .input = 1, .values = {}, .dtype = call.inputs[1].dtype});
+  }
   return visit_width(call.inputs[1].dtype, [&](auto zero) -> std::unique_ptr<Kernel> {
     return std::make_unique<Where<decltype(zero)>>(call);
   });
@@ -176,9 +206,15 @@ std::unique_ptr<Kernel> make_where(const KernelCall& call) {
 
 namespace {
 
-constexpr Variant of_row(std::string_view op, std::string_view name, decltype(Variant::serves) serves,
-                         decltype(Variant::create) create) {
-  return {.name = name, .op = op, .speed = "elementwise", .serves = serves, .create = create};
+constexpr Variant of_row(std::string_view op, std::string_view name, ServesFunction serves, KernelFactory create,
+                         bool takes_steps) {
+  return {.name = name,
+          .op = op,
+          .speed = "elementwise",
+          .serves = serves,
+          .create = create,
+          .takes_steps = takes_steps,
+          .tiles = takes_steps};
 }
 
 }  // namespace
@@ -190,22 +226,30 @@ std::span<const Variant> elementwise_variants() {
        .speed = "elementwise",
        .serves = serves_unary,
        .create = make_unary,
-       .takes_steps = true},
+       .takes_steps = true,
+       .tiles = true},
       {.name = "binary",
        .op = {},
        .speed = "elementwise",
        .serves = serves_binary,
        .create = make_binary,
-       .takes_steps = true},
+       .takes_steps = true,
+       .tiles = true},
       {.name = "binary_i8",
        .op = {},
        .speed = "elementwise",
        .serves = serves_integer_binary,
        .create = make_integer_binary,
        .integers = true},
-      {.name = "where", .op = "where", .speed = "elementwise", .serves = serves_where, .create = make_where},
-#define HETNN_PREDICATE(name, ...) of_row(#name, "compare", serves_compare, make_compare),
-#define HETNN_BITS(name, ...) of_row(#name, "bits", serves_bits, make_bits),
+      {.name = "where",
+       .op = "where",
+       .speed = "elementwise",
+       .serves = serves_where,
+       .create = make_where,
+       .takes_steps = true,
+       .tiles = true},
+#define HETNN_PREDICATE(name, ...) of_row(#name, "compare", serves_compare, make_compare, true),
+#define HETNN_BITS(name, ...) of_row(#name, "bits", serves_bits, make_bits, false),
 #include "hetnn/ops/elementwise/formulas.inc"
       {.name = "nary",
        .op = "nary",
@@ -213,6 +257,7 @@ std::span<const Variant> elementwise_variants() {
        .serves = serves_nary,
        .create = make_nary,
        .takes_steps = true,
+       .tiles = true,
        .tune = tune_nary},
   };
   return kVariants;

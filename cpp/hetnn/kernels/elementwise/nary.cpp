@@ -45,7 +45,8 @@ constexpr int kSoFar = -1;
 
 class Nary final : public Kernel {
  public:
-  Nary(const KernelCall& call, size_t count) : deterministic_(call.params.integer("deterministic", 0) != 0) {
+  Nary(const KernelCall& call, size_t count)
+      : deterministic_(call.params.integer("deterministic", 0) != 0), written_(call.outputs[0].dtype) {
     ElementwiseBuilder builder(call, "nary");
     for (size_t i = 0; i < count; ++i) builder.add_operand(static_cast<int>(i));
     builder.add_steps();
@@ -60,7 +61,8 @@ class Nary final : public Kernel {
 
   // Where one pass reads all inputs: several write what is so far into the output between them.
   bool writes_over(size_t input) const override {
-    return passes_.size() == 1 && input + 1 < nest_.operand_count() && nest_.col_stride(0) == 1 &&
+    return passes_.size() == 1 && written_ == DType::f32 && input + 1 < nest_.operand_count() &&
+           nest_.col_stride(0) == 1 &&
            std::ranges::find(passes_[0].inputs, static_cast<int>(input)) != passes_[0].inputs.end() &&
            nest_.lie_alike(0, input + 1);
   }
@@ -69,7 +71,7 @@ class Nary final : public Kernel {
     auto* y = reinterpret_cast<float*>(outputs[0]);
     nest_.for_tiles(context.thread, context.threads, tile_elems_, [&](const Nest::Tile& tile) {
       alignas(64) float partial[kLongTileElems];
-      const bool dense_out = nest_.col_stride(0) == 1;
+      const bool dense_out = nest_.col_stride(0) == 1 && written_ == DType::f32;
       const TileRows out{y + tile.offsets[0], nest_.row_stride(0)};
       // An output that bypasses the caches is only ever written; one with gaps between its columns is scattered.
       const TileRows result = streams_ || !dense_out ? TileRows{partial, tile.cols} : out;
@@ -81,7 +83,7 @@ class Nary final : public Kernel {
       if (direct) return;
       steps_.apply(nest_, tile, inputs, {result.at, result.ld}, result);
       if (!dense_out) {
-        scatter(nest_, tile, result, y);
+        write_tile(nest_, tile, result, written_, outputs[0]);
       } else if (streams_) {
         for (int64_t r = 0; r < tile.rows; ++r) {
           const float* row = result.at + r * result.ld;
@@ -170,6 +172,7 @@ class Nary final : public Kernel {
   }
 
   bool deterministic_;
+  DType written_;
   Nest nest_;
   ElementwiseSteps steps_;
   std::vector<Pass> passes_;
@@ -194,13 +197,14 @@ int nary_inputs(const KernelCall& call) {
 Refusal serves_nary(const KernelCall& call) {
   const int count = nary_inputs(call);
   const std::string op = call.params.text("op", "add");
-  const DType dtype = call.outputs[0].dtype;
+  const DType dtype = call.inputs.empty() ? DType::f32 : call.inputs[0].dtype;
   const int64_t fan_in = call.params.integer("fan_in", 0);
   const size_t coefficients = call.params.reals("coefficients", {}).size();
   Terms terms("nary", call);
   terms.hold(count >= 1 && count <= kMaxNaryInputs, "takes 1 to ", kMaxNaryInputs, " inputs; got ", count)
       .hold(is_fan_in(fan_in), "takes a fan_in of 0 or in [2, ", kMaxFanIn, "]; got ", fan_in)
-      .of(dtype, static_cast<size_t>(std::max(count, 0)));
+      .reads(dtype, static_cast<size_t>(std::max(count, 0)))
+      .writes_behind_steps(dtype);
   if (!terms.met()) return terms;
   if (dtype != DType::f32) return terms.hold(serves_narrow_nary(call));
   const bool is_known = op == "add" || op == "mul" || op == "maximum" || op == "minimum";
@@ -212,7 +216,7 @@ Refusal serves_nary(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_nary(const KernelCall& call) {
   const int count = nary_inputs(call);
-  if (call.outputs[0].dtype != DType::f32) return make_narrow_nary(call, count);
+  if (call.inputs[0].dtype != DType::f32) return make_narrow_nary(call, count);
   return std::make_unique<Nary>(call, static_cast<size_t>(count));
 }
 

@@ -26,9 +26,33 @@ std::optional<DType> conversion_of(const Step& step) {
   return std::nullopt;
 }
 
-DType operand_type(const Step& step) {
+bool is_mixed(const Step& step) {
+  return step.main != 0 || step.dtype == DType::boolean || step.function == kChoice ||
+         ops::predicate_from_name(step.function);
+}
+
+DType operand_type(const Step& step, size_t k) {
+  // The condition of a choice comes first.
+  if (step.function == kChoice && step.main != 0 && k == 0) return DType::boolean;
+  if (is_mixed(step)) return step.dtype;
   if (step.function == kSumOfI8) return DType::i8;
   return step.function == kSumOfF16 ? DType::f16 : step.function == kSumOfBf16 ? DType::bf16 : DType::f32;
+}
+
+DType running_type(const Step& step, DType before) {
+  if (step.function == kChoice) return step.main == 0 ? DType::boolean : step.dtype;
+  return conversion_of(step) ? before : operand_type(step);
+}
+
+DType result_type(const Step& step, DType before) {
+  if (const std::optional<DType> to = conversion_of(step)) return *to;
+  if (step.function == kChoice) return step.dtype;
+  return ops::predicate_from_name(step.function) ? DType::boolean : before;
+}
+
+DType result_type(std::span<const Step> steps, DType before) {
+  for (const Step& step : steps) before = result_type(step, before);
+  return before;
 }
 
 bool is_sum(const Step& step) {
@@ -37,6 +61,7 @@ bool is_sum(const Step& step) {
 
 int operand_count(const Step& step) {
   if (is_sum(step)) return static_cast<int>(step.values.size()) - 1;
+  if (step.function == kChoice) return 2;
   return step.input >= 0 ? 1 : 0;
 }
 
@@ -73,13 +98,32 @@ std::optional<Step> byte_sum_of(const ops::Call& call, size_t main) {
 
 std::optional<Step> step_of(const ops::Call& call, size_t main) {
   if (std::optional<Step> sum = byte_sum_of(call, main)) return sum;
-  if (std::optional<Step> function = function_of(call)) return function;
+  const int at = static_cast<int>(main);
+  if (std::optional<Step> function = function_of(call)) {
+    // Slopes a channel are no running value.
+    if (main > 0 && call.op->has(ops::Trait::channelwise)) return std::nullopt;
+    if (!call.op->has(ops::Trait::commutative)) function->main = at;
+    return function;
+  }
+  const auto mixes = [](DType dtype) { return dtype == DType::f32 || dtype == DType::boolean; };
+  if (ops::predicate_from_name(call.op->name)) {
+    const DType dtype = call.input(main).dtype;
+    if (!mixes(dtype) || call.input(main).quant) return std::nullopt;
+    return Step{.function = std::string(call.op->name), .input = -1, .values = {}, .main = at, .dtype = dtype};
+  }
+  if (is_made_by(make_where, call)) {
+    const DType dtype = call.input(1).dtype;
+    if (!mixes(dtype)) return std::nullopt;
+    return Step{.function = std::string(kChoice), .input = -1, .values = {}, .main = at, .dtype = dtype};
+  }
   if (is_made_by(make_cast, call)) {
     const DType from = call.input(main).dtype, to = call.dtype("to");
-    if (is_narrow_float(to) && from == DType::f32)
-      return Step{.function = std::string(to == DType::f16 ? kToF16 : kToBf16), .input = -1, .values = {}};
-    if (is_narrow_float(from) && to == DType::f32)
-      return Step{.function = std::string(kToF32), .input = -1, .values = {}};
+    const bool holds_all = from == DType::f32 || from == DType::boolean;
+    const DType of = from == DType::boolean ? from : DType::f32;
+    if (is_narrow_float(to) && holds_all)
+      return Step{.function = std::string(to == DType::f16 ? kToF16 : kToBf16), .input = -1, .values = {}, .dtype = of};
+    if ((is_narrow_float(from) || from == DType::boolean) && to == DType::f32)
+      return Step{.function = std::string(kToF32), .input = -1, .values = {}, .dtype = of};
     return std::nullopt;
   }
   return sum_of(call, main);

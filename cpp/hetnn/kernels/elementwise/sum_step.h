@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,8 +35,18 @@ inline constexpr std::string_view kToF32 = "to_f32";
 std::optional<DType> conversion_of(const Step& step);
 
 bool is_sum(const Step& step);
-/// The type of a step's operands.
-DType operand_type(const Step& step);
+/// One of two values by a truth value: what a step that is a call of `where` is called. Its operands are consecutive.
+inline constexpr std::string_view kChoice = "choice";
+/// Whether a step compares or chooses, or has its running value elsewhere than first (elementwise/mixed_step.h).
+bool is_mixed(const Step& step);
+
+/// The type of a step's operands, of those that differ the operand `k`.
+DType operand_type(const Step& step, size_t k = 0);
+/// That of the running value that it reads, and of the one that it leaves behind one of type `before`.
+DType running_type(const Step& step, DType before);
+DType result_type(const Step& step, DType before);
+/// That of the result behind all steps.
+DType result_type(std::span<const Step> steps, DType before);
 /// How many operands a step has: they are consecutive inputs of the call.
 int operand_count(const Step& step);
 
@@ -46,8 +57,8 @@ std::optional<Step> sum_of(const ops::Call& call, size_t main);
 /// The step that a call of `add` on quantized i8 of one scale each is; nullopt where it names a rounding of its own.
 std::optional<Step> byte_sum_of(const ops::Call& call, size_t main);
 
-/// An elementwise function, a sum, or a conversion between f32 and a narrower float, as a step on input `main` of the
-/// call; nullopt where the call is none.
+/// An elementwise function, a comparison or choice of f32 or truth values, a sum, or a conversion between f32 and a
+/// narrower float or from truth values, as a step on input `main` of the call; nullopt where the call is none.
 std::optional<Step> step_of(const ops::Call& call, size_t main);
 
 /// The parameter `fan_in` for a call whose steps hold a sum of more than two values, as for an n-ary layer of as many
@@ -71,7 +82,7 @@ class SumStep {
   SumStep(const Step& step, int64_t fan_in);
 
   size_t operands() const { return coefficients_.size() - 1; }
-  int64_t operand_bytes() const { return dtype_bytes(dtype_); }
+  int64_t operand_bytes(size_t /*operand*/ = 0) const { return dtype_bytes(dtype_); }
 
   /// Takes an operand out of the sum that a kernel adds while its result is still in registers, where that rounds the
   /// same: the number and the coefficient of the first one that `fits`. nullopt: none, the sum stays as it is.

@@ -36,6 +36,10 @@ Terms& Terms::reads(DType dtype, size_t inputs) {
   return *this;
 }
 
+Terms& Terms::writes_behind_steps(DType computed) {
+  return is(call_.outputs[0], result_type(call_.steps, computed), "the result");
+}
+
 Terms& Terms::is(const TensorView& view, DType dtype, std::string_view what) {
   return hold(view.dtype == dtype, "takes ", dtype_name(dtype), " as ", what, "; got ", dtype_name(view.dtype));
 }
@@ -55,11 +59,13 @@ bool Terms::holds_step(const Step& step) {
     hold(false, "has the step '", written(step), "', which names an input beyond the call's ", call_.inputs.size());
   for (int k = 0; met() && k < count; ++k) {
     const DType dtype = call_.inputs[static_cast<size_t>(step.input + k)].dtype;
-    hold(dtype == operand_type(step), "takes ", dtype_name(operand_type(step)), " as an operand of the step '",
-         written(step), "'; got ", dtype_name(dtype));
+    const DType wanted = operand_type(step, static_cast<size_t>(k));
+    hold(dtype == wanted, "takes ", dtype_name(wanted), " as an operand of the step '", written(step), "'; got ",
+         dtype_name(dtype));
   }
   if (conversion_of(step)) return met();
   if (is_sum(step)) return hold(refuse_sum(step, call_.params.integer("fan_in", 0))).met();
+  if (step.function == kChoice || ops::predicate_from_name(step.function)) return met();
   const std::optional<ops::Function> function = ops::function_from_name(step.function);
   hold(function.has_value(), "has the step '", written(step), "', which is no elementwise function");
   if (!function) return false;

@@ -25,6 +25,8 @@ class Terms {
   Terms& reads(DType dtype, size_t inputs);
   /// One operand is.
   Terms& is(const TensorView& view, DType dtype, std::string_view what);
+  /// Output 0 is of the type that the steps leave of what the kernel computes (Variant::tiles).
+  Terms& writes_behind_steps(DType computed);
   /// Every operand lies plain.
   Terms& plain();
   /// All steps are elementwise functions, sums or conversions whose operands are there: for kernels that apply them to

@@ -128,6 +128,7 @@ std::optional<Name> from_name(std::span<const OtherDef> rows, std::string_view n
 }  // namespace
 
 std::optional<Predicate> predicate_from_name(std::string_view name) { return from_name<Predicate>(kPredicates, name); }
+int operands_of(Predicate predicate) { return kPredicates[static_cast<size_t>(predicate)].operands; }
 std::optional<Bits> bits_from_name(std::string_view name) { return from_name<Bits>(kBits, name); }
 
 std::span<const FunctionDef> functions() { return kFunctions; }

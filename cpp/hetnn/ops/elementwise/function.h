@@ -47,6 +47,7 @@ const FunctionDef& function_def(Function function);
 std::optional<Function> function_from_name(std::string_view name);
 
 std::optional<Predicate> predicate_from_name(std::string_view name);
+int operands_of(Predicate predicate);
 std::optional<Bits> bits_from_name(std::string_view name);
 
 /// The operator of a function: `def` has its documentation, names and samples; the rest that is not given here (name,

@@ -31,7 +31,7 @@ constexpr int kNever = std::numeric_limits<int>::max();
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
 // A command for fixed sizes: a kernel, or the call whose meaning is run.
-/// A command as its kernel is asked. The first output is of the type that the operator has, whatever the steps make of
+/// A command as its kernel is asked. The first output is of the type that the kernel writes, whatever the steps make of
 /// it.
 struct Asked {
   std::vector<kernels::TensorView> inputs, outputs;
@@ -208,20 +208,22 @@ class CpuBound final : public BoundCode {
     ops::Type running = call.output();
     for (const program::Step& step : command.steps) {
       ops::Call follower{.op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = {}, .loc = {}};
-      const auto operands = static_cast<size_t>(program::operand_count(step));
-      const size_t reads = std::max(follower.op->inputs.size(), 1 + operands);
-      ops::Type other = running;
-      if (running.quant && operands == 1) {  // a sum of integers depends on how each is quantized
-        const int32_t id = command.inputs[static_cast<size_t>(step.operand)];
-        other.quant = types_[static_cast<size_t>(id)].quant;
+      // Operands may lie in another shape; what they are is all that matters here.
+      const auto operands = static_cast<size_t>(program::operand_count(step)), main = static_cast<size_t>(step.main);
+      std::vector<ops::Type> others(operands, running);
+      for (size_t k = 0; k < operands; ++k) {
+        const ops::Type& type = types_[static_cast<size_t>(command.inputs[static_cast<size_t>(step.operand) + k])];
+        others[k].dtype = type.dtype;
+        others[k].quant = type.quant;
+        follower.inputs.push_back({&others[k], nullptr});
       }
-      for (size_t k = 0; k < reads; ++k) follower.inputs.push_back({k == 0 ? &running : &other, nullptr});
+      follower.inputs.insert(follower.inputs.begin() + step.main, {&running, nullptr});
       ops::complete(follower);
-      std::optional<kernels::Step> function = kernels::step_of(follower, 0);
+      std::optional<kernels::Step> function = kernels::step_of(follower, main);
       if (!function) at_fault(text("has a step ", step.op->name, ", which is no elementwise function"));
       steps.push_back(std::move(*function));
       if (step.operand >= 0) steps.back().input = positions[static_cast<size_t>(step.operand)];
-      if (const auto converted = kernels::conversion_of(steps.back())) running.dtype = *converted;
+      running.dtype = kernels::result_type(steps.back(), running.dtype);
       if (steps.back().function == kernels::kSumOfI8) running = ops::infer_types(follower).front();
     }
     return steps;
@@ -280,8 +282,9 @@ class CpuBound final : public BoundCode {
       if (out.asked.params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
     }
     out.asked.params.set(command.options);
+    // Steps may leave the result in another type than the kernel writes.
     std::vector<kernels::TensorView>& computed = out.asked.outputs;
-    if (!computed.empty()) computed[0].dtype = out.call->call().output().dtype;
+    if (!computed.empty() && !variant->tiles) computed[0].dtype = out.call->call().output().dtype;
     const kernels::KernelCall kernel_call = out.asked.call();
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));

@@ -411,3 +411,30 @@ def test_filters_of_any_size() -> None:
     for x, w in ((_real(2, 3, 10), _real(4, 3, 3)), (_real(3, 2, 8), _real(5, 2, 4))):
         for mine, theirs in zip(exe(x, w), call(x, w), strict=True):
             torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+# Of so many numbers that threads share them, and of those at the edges of the functions' domains.
+NUMBERS = torch.cat(
+    [
+        torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, 8.0, -8.0, 1e-30, 3e4]),
+        torch.linspace(-12, 12, 3001),
+        torch.linspace(0, 1, 1501),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lgamma", "digamma", "erfinv", "ndtri", "erfcx", "i0", "i1", "i0e", "i1e", "bessel_j0", "modified_bessel_k1"],
+)
+def test_special_functions_of_f32_are_those_of_f64(name: str) -> None:
+    """To some two units in the last place, on all threads with the same bits."""
+    function = getattr(torch.special, name, None) or getattr(torch, name)
+    got = hetnn.compile(function, args=(NUMBERS,))
+    assert [row["kernel"] for row in got.profile(NUMBERS)] == ["special"]
+    wide = NUMBERS.double()
+    want = hetnn.compile(function, args=(wide,))(wide).float()
+    torch.testing.assert_close(got(NUMBERS), want, rtol=2.4e-7, atol=1e-7, equal_nan=True)
+    for threads in (1, 3):
+        again = hetnn.compile(function, args=(NUMBERS,), threads=threads)(NUMBERS)
+        assert again.numpy().tobytes() == got(NUMBERS).numpy().tobytes()

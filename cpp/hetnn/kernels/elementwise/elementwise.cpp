@@ -251,6 +251,12 @@ std::span<const Variant> elementwise_variants() {
 #define HETNN_PREDICATE(name, ...) of_row(#name, "compare", serves_compare, make_compare, true),
 #define HETNN_BITS(name, ...) of_row(#name, "bits", serves_bits, make_bits, false),
 #include "hetnn/ops/elementwise/formulas.inc"
+      {.name = "special", .op = "special", .speed = "transcendental", .serves = serves_special, .create = make_special},
+      {.name = "special_binary",
+       .op = "special_binary",
+       .speed = "transcendental",
+       .serves = serves_special,
+       .create = make_special},
       {.name = "nary",
        .op = "nary",
        .speed = "elementwise",

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "hetnn/ops/infer.h"
 
@@ -17,7 +19,29 @@ const Row& row_of(const Call& call, std::span<const Row> rows, std::string_view 
   return *at;
 }
 
+/// A function that a call names: of f32 by `single` where it has one, else as of f64, rounded once.
+struct Unary {
+  double (*function)(double);
+  float (*single)(float);
+
+  double of(double x) const { return function(x); }
+  float of(float x) const { return single ? single(x) : static_cast<float>(function(static_cast<double>(x))); }
+};
+struct Binary {
+  double (*function)(double, double);
+  float (*single)(float, float);
+
+  double of(double a, double b) const { return function(a, b); }
+  float of(float a, float b) const {
+    return single ? single(a, b) : static_cast<float>(function(static_cast<double>(a), static_cast<double>(b)));
+  }
+};
+/// Those of the operators `special` and `special_binary`; nullopt of other names.
+std::optional<Unary> unary_named(std::string_view name);
+std::optional<Binary> binary_named(std::string_view name);
+
 // Of one number. Outside their domain: NaN.
+double lgamma(double x);   // log |gamma(x)|
 double digamma(double x);  // d/dx log gamma(x)
 double trigamma(double x);
 double erfinv(double x);
@@ -37,6 +61,17 @@ double modified_bessel_k1(double x);
 double scaled_modified_bessel_k0(double x);  // exp(x) K0(x)
 double scaled_modified_bessel_k1(double x);
 double spherical_bessel_j0(double x);  // sin(x) / x
+
+// Of f32 in less time: series as long as its digits need.
+float lgamma(float x);
+float digamma(float x);
+float erfinv(float x);
+float erfcx(float x);
+float ndtri(float p);
+float modified_bessel_i0(float x);
+float modified_bessel_i1(float x);
+float scaled_modified_bessel_i0(float x);
+float scaled_modified_bessel_i1(float x);
 
 // Of two.
 double zeta(double s, double q);    // sum over k >= 0 of (k + q)^-s

@@ -43,6 +43,8 @@ double upper_fraction(double a, double x) {
 
 }  // namespace
 
+double lgamma(double x) { return std::lgamma(x); }
+
 double digamma(double x) {
   if (x == 0) return std::copysign(kInf, -x);
   if (x < 0) {

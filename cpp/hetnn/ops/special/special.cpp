@@ -10,25 +10,28 @@ namespace {
 struct Row {
   std::string_view name, torch;
   double (*function)(double);
+  float (*single)(float) = nullptr;
 };
 
 constexpr Row kRows[] = {
-    {"lgamma", "aten.lgamma.default", [](double x) { return std::lgamma(x); }},
-    {"digamma", "aten.digamma.default", special::digamma},
-    {"erfinv", "aten.erfinv.default", special::erfinv},
-    {"erfcx", "aten.special_erfcx.default", special::erfcx},
-    {"ndtri", "aten.special_ndtri.default", special::ndtri},
+    {"lgamma", "aten.lgamma.default", special::lgamma, special::lgamma},
+    {"digamma", "aten.digamma.default", special::digamma, special::digamma},
+    {"erfinv", "aten.erfinv.default", special::erfinv, special::erfinv},
+    {"erfcx", "aten.special_erfcx.default", special::erfcx, special::erfcx},
+    {"ndtri", "aten.special_ndtri.default", special::ndtri, special::ndtri},
     {"airy_ai", "aten.special_airy_ai.default", special::airy_ai},
     {"bessel_j0", "aten.special_bessel_j0.default", special::bessel_j0},
     {"bessel_j1", "aten.special_bessel_j1.default", special::bessel_j1},
     {"bessel_y0", "aten.special_bessel_y0.default", special::bessel_y0},
     {"bessel_y1", "aten.special_bessel_y1.default", special::bessel_y1},
-    {"i0", "aten.i0.default", special::modified_bessel_i0},
-    {"i1", "aten.special_i1.default", special::modified_bessel_i1},
-    {"i0e", "aten.special_i0e.default", special::scaled_modified_bessel_i0},
-    {"i1e", "aten.special_i1e.default", special::scaled_modified_bessel_i1},
-    {"modified_bessel_i0", "aten.special_modified_bessel_i0.default", special::modified_bessel_i0},
-    {"modified_bessel_i1", "aten.special_modified_bessel_i1.default", special::modified_bessel_i1},
+    {"i0", "aten.i0.default", special::modified_bessel_i0, special::modified_bessel_i0},
+    {"i1", "aten.special_i1.default", special::modified_bessel_i1, special::modified_bessel_i1},
+    {"i0e", "aten.special_i0e.default", special::scaled_modified_bessel_i0, special::scaled_modified_bessel_i0},
+    {"i1e", "aten.special_i1e.default", special::scaled_modified_bessel_i1, special::scaled_modified_bessel_i1},
+    {"modified_bessel_i0", "aten.special_modified_bessel_i0.default", special::modified_bessel_i0,
+     special::modified_bessel_i0},
+    {"modified_bessel_i1", "aten.special_modified_bessel_i1.default", special::modified_bessel_i1,
+     special::modified_bessel_i1},
     {"modified_bessel_k0", "aten.special_modified_bessel_k0.default", special::modified_bessel_k0},
     {"modified_bessel_k1", "aten.special_modified_bessel_k1.default", special::modified_bessel_k1},
     {"scaled_modified_bessel_k0", "aten.special_scaled_modified_bessel_k0.default", special::scaled_modified_bessel_k0},
@@ -46,9 +49,8 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
-  map_reals<1>(e, [function = row_of(e.call).function](auto x) {
-    return static_cast<decltype(x)>(function(static_cast<double>(x)));
-  });
+  const Row& row = row_of(e.call);
+  map_reals<1>(e, [f = special::Unary{row.function, row.single}](auto x) { return f.of(x); });
 }
 
 // What stands in the table lives as long as the process.
@@ -64,6 +66,12 @@ std::vector<TorchName> names() {
 }
 
 }  // namespace
+
+std::optional<special::Unary> special::unary_named(std::string_view name) {
+  const auto* at = std::ranges::find(kRows, name, &Row::name);
+  if (at == std::end(kRows)) return std::nullopt;
+  return Unary{at->function, at->single};
+}
 
 OpDef define_special() {
   return {

@@ -51,14 +51,8 @@ std::vector<Type> infer(const Call& call) {
 }
 
 void meaning(const Evaluation& e) {
-  const auto function = row_of(e.call).function;
-  const auto single = row_of(e.call).single;
-  map_reals<2>(e, [function, single](auto a, auto b) {
-    if constexpr (std::is_same_v<decltype(a), float>) {
-      if (single) return single(a, b);
-    }
-    return static_cast<decltype(a)>(function(static_cast<double>(a), static_cast<double>(b)));
-  });
+  const Row& row = row_of(e.call);
+  map_reals<2>(e, [f = special::Binary{row.function, row.single}](auto a, auto b) { return f.of(a, b); });
 }
 
 // What stands in the table lives as long as the process.
@@ -89,6 +83,12 @@ std::vector<TorchName> names() {
 }
 
 }  // namespace
+
+std::optional<special::Binary> special::binary_named(std::string_view name) {
+  const auto* at = std::ranges::find(kRows, name, &Row::name);
+  if (at == std::end(kRows)) return std::nullopt;
+  return Binary{at->function, at->single};
+}
 
 OpDef define_special_binary() {
   return {.name = "special_binary",

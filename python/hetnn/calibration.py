@@ -262,12 +262,13 @@ def _samples() -> list[tuple[str, float, _core.Graph]]:
     rows, width = 512, 512
     product = _chain([rows, width], [vector, ("linear", [width, width], {}), vector])
 
+    # Written over what is read: half of the bytes are held.
     def moved(elements: int) -> tuple[float, _core.Graph]:
         return 8.0 * elements, _chain([elements], [vector, ("neg", None, {}), vector])
 
     return [
         ("macs", float(rows * width * width), product),
         ("second_level", *moved(1 << 16)),
-        ("third_level", *moved(1 << 19)),
+        ("third_level", *moved(1 << 21)),
         ("memory", *moved(1 << 24)),
     ]

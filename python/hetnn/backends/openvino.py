@@ -13,6 +13,7 @@ import numpy as np
 
 from hetnn.backends import measuring, onnx_form
 from hetnn.backends.backend import Backend, Port, Reason, Run
+from hetnn.backends.openvino_errors import EDGES, errors_in
 from hetnn.errors import Unavailable
 from hetnn.machine import default_threads
 
@@ -74,12 +75,9 @@ class OpenVino(Backend):
             taken = self._core.query_model(model, self._device, self._config)
         except RuntimeError as error:
             return [Reason("openvino_refuses", node.nodes()[-1]["op"], "a model it reads", _first_line(error))]
-        left = sorted({op.get_type_name() for op in model.get_ops() if op.get_friendly_name() not in taken} - _EDGES)
-        if _may_be_misordered(model):
-            return [Reason("openvino_misorders", "Gather of all channels", "channels in their order", _MISORDERED)]
-        for op in model.get_ops():
-            if why := _error_in(op):
-                return [Reason("openvino_errs", op.get_type_name(), "what the model says", why)]
+        left = sorted({op.get_type_name() for op in model.get_ops() if op.get_friendly_name() not in taken} - EDGES)
+        if wrong := next(errors_in(model, node.outputs), None):
+            return [wrong]
         if left:
             found = ", ".join(left)
             sentence = f"OpenVINO runs no {found} on {self._device}"
@@ -96,6 +94,8 @@ class OpenVino(Backend):
             return None
         compiled = self._core.compile_model(self._read(graph), self._device, {**self._config, "PERF_COUNT": True})
         request = compiled.create_infer_request()
+        for k in range(len(shapes)):
+            request.get_input_tensor(k).data[...] = 0
         for _ in range(measuring.RUNS):
             request.infer()
         times: dict[str, float] = {}
@@ -121,10 +121,15 @@ class OpenVino(Backend):
             ) from error
         request = compiled.create_infer_request()
         types = [port.element_type for port in compiled.inputs]
+        # Inputs of which nothing is read, as those that only tell a size, are not among its own.
+        places = {port.name: k for k, port in enumerate(inputs)}
+        read = [next((places[name] for name in port.get_names() if name in places), -1) for port in compiled.inputs]
+        if -1 in read:
+            raise Unavailable(f"device '{self.name}': OpenVINO's code reads what is none of {', '.join(places)}.")
 
         def run(arrays: list[Any]) -> Sequence[Any]:
-            for k, array in enumerate(arrays):
-                request.set_input_tensor(k, self._lent(array, types[k]))
+            for place, k in enumerate(read):
+                request.set_input_tensor(place, self._lent(arrays[k], types[place]))
             request.infer()
             return [request.get_output_tensor(k).data for k in range(len(outputs))]
 
@@ -146,40 +151,6 @@ class OpenVino(Backend):
         from hetnn.exporters.onnx import export
 
         return self._core.read_model(export(graph).SerializeToString(), b"")
-
-
-# Seen in 2026.4.1 on the CPU: a 1x1 convolution behind Gather(x, [3, 0, 1, 2], axis=1) reads the inverse order.
-_MISORDERED = "OpenVINO folds an order of channels into the weights of the convolution behind it, by its inverse"
-
-
-def _may_be_misordered(model: Any) -> bool:
-    return any(
-        op.get_type_name() == "Gather"
-        and op.input_value(1).get_node().get_type_name() == "Constant"
-        and len(op.get_output_partial_shape(0)) > 2
-        and op.get_input_partial_shape(0) == op.get_output_partial_shape(0)
-        for op in model.get_ops()
-    )
-
-
-# Seen in 2026.4.1: the axis of a DFT is an input from operator set 20 on.
-_AXIS = "OpenVINO reads the axis of DFT as operator sets before 20 had it, and takes another"
-# Seen there on the CPU, of more than one image and step.
-_BATCHES = "OpenVINO computes other states for a batch from code that was exported and imported"
-
-
-def _error_in(op: Any) -> str:
-    kind = op.get_type_name()
-    if kind in ("DFT", "IDFT", "RDFT", "IRDFT"):
-        return _AXIS
-    if kind not in ("LSTMSequence", "GRUSequence"):
-        return ""
-    batch = op.get_input_partial_shape(0)[0]
-    return _BATCHES if batch.is_dynamic or batch.get_length() != 1 else ""
-
-
-# What every model has at its edges, whatever the device.
-_EDGES = {"Parameter", "Result", "Constant"}
 
 
 def _first_line(error: Exception) -> str:

@@ -325,3 +325,10 @@ def written(x: torch.Tensor) -> torch.Tensor:
 )
 def test_places_that_open_sizes_count_from_the_back(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     agrees(function, [6, 7, 12, 13, 40])
+
+
+@pytest.mark.parametrize("bounds", [(-1, 3), (-5, None), (None, -5), (2, 9)])
+def test_bounds_of_bytes_wrap_as_torchs_do(bounds: tuple[int | None, int | None]) -> None:
+    x = torch.arange(0, 250, 31, dtype=torch.uint8)
+    exported = export(Applies(lambda x: x.clamp(*bounds)), (x,))
+    np.testing.assert_array_equal(hetnn.compile(exported, "cpu")(x), x.clamp(*bounds).numpy())

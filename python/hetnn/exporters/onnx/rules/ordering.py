@@ -16,6 +16,8 @@ def _sort(call: Call) -> Any:
     x, axis = call[0], call.axis(call[0])
     if not call.attrs["stable"] and not x.dtype.startswith(("f", "bf")):
         call.refuse(f"of {x.dtype} with equals in torch's own order; sort with stable=True")
+    if x.rank == 0:
+        return _alone(call, x)
     return _top(call, x, (x.shape or ())[axis], axis, bool(call.attrs["descending"]), True)
 
 
@@ -24,8 +26,15 @@ def _topk(call: Call) -> Any:
     """Of integers equals are common, and hetnn picks those that torch does."""
     if not call[0].dtype.startswith(("f", "bf")):
         call.refuse(f"of {call[0].dtype} with equals in torch's own order; sort with stable=True and take the first")
+    if call[0].rank == 0:
+        return _alone(call, call[0])
     told = bool(call.attrs["largest"]), bool(call.attrs["sorted"])
     return _top(call, call[0], call.attrs["k"], call.axis(call[0]), *told)
+
+
+def _alone(call: Call, x: Value) -> Any:
+    """Of a number: itself, and its place."""
+    return [call.create("Identity", [x]), call.constant(0, "i64")]
 
 
 def _top(call: Call, x: Value, count: Any, axis: int, largest: bool, ordered: bool) -> Any:

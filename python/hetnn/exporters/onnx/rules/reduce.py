@@ -121,9 +121,12 @@ def _reduce_over(call: Call) -> Any:
 @exports("cumsum", "cumprod")
 def _scan(call: Call) -> Any:
     op_type = "CumSum" if call.row["op"] == "cumsum" else "CumProd"
-    axis = call.constant(call.axis(call[0]), "i64")
+    # ONNX has no running sum of a number.
+    x = call.unsqueeze(call[0], [0]) if call[0].rank == 0 else call[0]
+    axis = call.constant(0 if call[0].rank == 0 else call.axis(x), "i64")
     told: dict[str, Any] = {name: int(call.attrs[name]) for name in ("exclusive", "reverse")}
-    return call.create(op_type, [call[0], axis], **told)
+    sums = call.create(op_type, [x, axis], **told)
+    return sums if call[0].rank else call.reshape(sums, [])
 
 
 # Images in another size.

@@ -10,7 +10,12 @@ from hetnn.importers.torch.rules.call import Call, rule
 
 @rule("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
 def _clamp(call: Call) -> Any:
-    return _between(call, call.args.get("min"), call.args.get("max"))
+    return _between(call, _held(call, call.args.get("min")), _held(call, call.args.get("max")))
+
+
+def _held(call: Call, bound: Any) -> Any:
+    """A bound as torch holds it in bytes: one below 0 wraps."""
+    return bound % 256 if call.dtype() == "u8" and isinstance(bound, int) and bound < 0 else bound
 
 
 def _between(call: Call, low: Any, high: Any) -> Any:

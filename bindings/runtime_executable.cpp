@@ -222,7 +222,7 @@ std::vector<py::array> run(Executable& executable, std::vector<py::array> inputs
   return outputs.arrays();
 }
 
-const std::string& told(const std::string& json, std::string_view what) {
+std::string told(std::string json, std::string_view what) {
   if (json == "{}") throw InvalidModel(text("the executable carries no ", what, ". Compile the model again."));
   return json;
 }
@@ -403,7 +403,7 @@ void bind_runtime_executable(py::module_& m) {
           "signature_json", [](const Executable& e) { return e.program()->signature_json; },
           "How the model's own caller passes inputs and gets outputs, as JSON text; empty where as lists.")
       .def_property_readonly("report_json",
-                             [](const Executable& e) { return told(e.program()->report_json, "report"); })
+                             [](const Executable& e) { return told(e.program()->report_json.read(), "report"); })
       .def_property_readonly("target_json",
                              [](const Executable& e) { return told(e.program()->target_json, "target"); })
       .def_property_readonly(

@@ -301,15 +301,24 @@ Image image_of(const Program& program, int64_t begin_bytes, const std::vector<Bl
   return assemble({.format = {},
                    .hetnn_version = program.hetnn_version,
                    .program = structure_json(program, rows),
-                   .report = program.report_json,
+                   .report = program.report_json.read(),
                    .target = program.target_json,
                    .weights_begin = std::to_string(begin_bytes),
                    .weights_sum = {},
                    .weights_hash = {},
                    .code_hash = {},
                    .metadata_hash = {},
-                   .graph = program.graph_text},
+                   .graph = program.graph_text ? std::optional(program.graph_text->read()) : std::nullopt},
                   held, all_code);
+}
+
+// A text of an image that is read there anew: what was loaded has the image's memory, also for its weights.
+TextAside left_in(const Blob& image, const std::string& called, const Metadata& loaded, std::string (*of)(Metadata&)) {
+  return TextAside([image, called, hash = loaded.metadata_hash, of] {
+    Metadata now = std::move(parts_of(image.bytes, called).metadata);
+    check_hash(hash, metadata_hash(now), "metadata_hash", called);
+    return of(now);
+  });
 }
 
 Program unpack_beside(const Blob& image, const std::string& called, const Weights& before, const Beside& beside) {
@@ -328,13 +337,14 @@ Program unpack_beside(const Blob& image, const std::string& called, const Weight
   Program out = parse_structure(metadata.program, parts.code, called, &rows);
   out.weights = before;
   append_blobs(out.weights, rows, {image.owner, parts.weights}, beside, called);
-  out.report_json = metadata.report;
+  out.report_json = left_in(image, called, metadata, [](Metadata& of) { return std::move(of.report); });
   out.target_json = metadata.target;
-  out.graph_text = std::move(parts.metadata.graph);
+  if (metadata.graph)
+    out.graph_text = left_in(image, called, metadata, [](Metadata& of) { return *std::move(of.graph); });
   out.hetnn_version = metadata.hetnn_version;
   for (Program& body : out.bodies) body.weights = out.weights;
   validate(out, called);
-  check_report(out.report_json, called);
+  check_report(metadata.report, called);
   check_target(out.target_json, called);
   check_signature(out, called);
   return out;

@@ -3,9 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hetnn/base/dim.h"
@@ -78,6 +80,22 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
+/// A text that no run needs: it is held, or it stays in the image that has it and is read there whenever it is asked
+/// for.
+class TextAside {
+ public:
+  TextAside(std::string text)
+      : text_(std::move(text)) {}               // NOLINT(google-explicit-constructor): it stands for the text
+  TextAside(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)
+  explicit TextAside(std::function<std::string()> read) : read_(std::move(read)) {}
+
+  std::string read() const { return read_ ? read_() : text_; }
+
+ private:
+  std::string text_;
+  std::function<std::string()> read_;
+};
+
 struct Program {
   std::vector<Symbol> symbols;  // of the inputs' shapes, and those that subprograms define
   std::vector<Buffer> buffers;
@@ -91,11 +109,11 @@ struct Program {
   Weights weights;
   /// How the model's own caller passes inputs and gets outputs, as JSON (docs/format.md); empty where as lists.
   std::string signature_json;
-  std::string report_json = "{}";
+  TextAside report_json = "{}";
   std::string target_json = "{}";
   /// The planned graph as IR text, whose large values stand in the weights and in the states; none unless asked for.
   /// Only the compiler reads it.
-  std::optional<std::string> graph_text;
+  std::optional<TextAside> graph_text;
   std::string hetnn_version;
 };
 

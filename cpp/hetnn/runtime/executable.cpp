@@ -11,6 +11,7 @@
 #include "hetnn/base/bool_bytes.h"
 #include "hetnn/base/counted.h"
 #include "hetnn/base/error.h"
+#include "hetnn/base/free_memory.h"
 #include "hetnn/base/sizes.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/pack.h"
@@ -22,6 +23,7 @@ namespace hetnn::runtime {
 namespace {
 
 constexpr size_t kBound = 32;  // shapes kept ready of every phase
+constexpr size_t kMuchCode_bytes = size_t{1} << 16;
 
 std::string bindings_text(const Bindings& bindings) {
   std::string out;
@@ -106,7 +108,12 @@ std::unique_ptr<Executable> Executable::load(const std::string& path, int thread
                                              const Elsewhere& elsewhere) {
   const std::string called = text("'", path, "'");
   program::Program program = with_code_elsewhere(program::read_program(path, called, copy), elsewhere);
-  return std::make_unique<Executable>(std::move(program), threads, called);
+  size_t code_bytes = 0;
+  for (const program::Subprogram& each : program.subprograms) code_bytes += each.code.bytes.size();
+  auto out = std::make_unique<Executable>(std::move(program), threads, called);
+  // Reading leaves free blocks of several times the code's size between those in use, where no arena fits.
+  if (code_bytes >= kMuchCode_bytes) return_free_memory();
+  return out;
 }
 
 Executable::Executable(program::Program program, int threads, const std::string& called)

@@ -107,7 +107,7 @@ Json bodies_json(const Json& report, const std::vector<std::string>& devices, co
 
 Description describe(const program::Program& program, const std::string& called) {
   try {
-    const Json report = Json::parse(program.report_json), target = Json::parse(program.target_json);
+    const Json report = Json::parse(program.report_json.read()), target = Json::parse(program.target_json);
     Description out;
     for (const Json& device : target.at("devices")) out.devices.push_back(device.at("name").get<std::string>());
     if (out.devices.empty()) throw InvalidModel(text(called, " names no devices. Compile the model again."));

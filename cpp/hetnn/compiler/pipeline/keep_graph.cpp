@@ -37,7 +37,7 @@ std::optional<ir::Graph> kept_graph(const std::shared_ptr<const program::Program
     }
     throw InvalidModel(text(called, ": its graph keeps '", input, "', which is no state. The file was altered."));
   };
-  return ir::parse(*program->graph_text, {held, state});
+  return ir::parse(program->graph_text->read(), {held, state});
 }
 
 }  // namespace hetnn

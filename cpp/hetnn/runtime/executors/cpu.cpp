@@ -30,9 +30,8 @@ constexpr int kNever = std::numeric_limits<int>::max();
 
 double us(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-// A command for fixed sizes: a kernel, or the call whose meaning is run.
-/// A command as its kernel is asked. The first output is of the type that the kernel writes, whatever the steps make of
-/// it.
+// A command as its kernel is asked. The first output is of the type that the kernel writes, whatever the steps make of
+// it.
 struct Asked {
   std::vector<kernels::TensorView> inputs, outputs;
   kernels::Params params;
@@ -40,12 +39,12 @@ struct Asked {
   kernels::KernelCall call() const { return {inputs, outputs, params, steps}; }
 };
 
+// A command for fixed sizes: a kernel, or the call whose meaning is run.
 struct BoundCommand {
   const program::Command& command;
-  std::unique_ptr<const ops::BoundCall> call;
+  std::unique_ptr<const ops::BoundCall> call;     // null where a kernel computes it, which has all that it needs
   std::unique_ptr<const kernels::Kernel> kernel;  // null: the meaning computes it
   const kernels::Variant* variant = nullptr;      // the kernel's
-  Asked asked = {};                               // of the kernel
   std::unique_ptr<const LoopBody> body = {};      // of a loop that was compiled
   std::optional<int64_t> view = {};               // the kernel's
   std::vector<kernels::Part> parts = {};          // the kernel's
@@ -126,6 +125,14 @@ class CpuVisit final : public Visit {
   std::atomic<int> last_barrier_;  // that the threads meet at, once the visit is to stop
 };
 
+// What throws of a call in a damaged file.
+auto at_fault_in(const ops::Call& call) {
+  return [&call](std::string_view what) {
+    throw InvalidModel(
+        text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
+  };
+}
+
 class CpuBound final : public BoundCode {
  public:
   CpuBound(const program::Program& program, const program::CpuCode& code, const LoadedBodies& bodies,
@@ -134,6 +141,7 @@ class CpuBound final : public BoundCode {
         keep_denormals_(code.keep_denormals),
         program_(program),
         types_(program::types_of_buffers(program)),
+        bindings_(sizes.bindings),
         buffers_(sizes.buffers) {
     for (const program::Command& command : code.commands) {
       const int64_t body = body_of(command);
@@ -164,6 +172,31 @@ class CpuBound final : public BoundCode {
     return static_cast<size_t>(std::find_if(begin, commands_.end(), runs_body) - commands_.begin());
   }
   const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
+  // The command as a call, for what is seldom asked.
+  std::unique_ptr<const ops::BoundCall> call_of(const program::Command& command) const {
+    ops::Call call = program::call_of(command, types_);
+    ops::complete(call);
+    return std::make_unique<const ops::BoundCall>(call, bindings_);
+  }
+  // What the command's kernel is asked for. Steps may leave the result in another type than the kernel writes.
+  Asked asked_of(const program::Command& command, const ops::Call& call, const kernels::Variant& variant) const {
+    const auto at_fault = at_fault_in(call);
+    Asked out;
+    std::vector<int> positions;  // among the kernel's inputs
+    for (const int32_t id : command.inputs) {
+      positions.push_back(id < 0 ? -1 : static_cast<int>(out.inputs.size()));
+      if (id >= 0) out.inputs.push_back(buffer(id).view);
+    }
+    for (const int32_t id : command.outputs) out.outputs.push_back(buffer(id).view);
+    out.steps = steps_of(command, call, positions, at_fault);
+    out.params = kernels::params_of(call);
+    for (const auto& [name, value] : command.options) {
+      if (out.params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
+    }
+    out.params.set(command.options);
+    if (!out.outputs.empty() && !variant.tiles) out.outputs[0].dtype = call.output().dtype;
+    return out;
+  }
   std::vector<BufferView> views() const override {
     std::vector<BufferView> out;
     for (const BoundCommand& c : commands_) {
@@ -232,25 +265,18 @@ class CpuBound final : public BoundCode {
   BoundCommand bound(const program::Command& command, const std::shared_ptr<const LoadedProgram>& body,
                      const Sizes& sizes) const {
     std::vector<kernels::TensorView> inputs, outputs;
-    std::vector<int> positions;   // among the kernel's inputs
     std::vector<int64_t> packed;  // bytes, where an input is
     for (const int32_t id : command.inputs) {
-      positions.push_back(id < 0 ? -1 : static_cast<int>(inputs.size()));
       if (id < 0) continue;
       inputs.push_back(buffer(id).view);
       packed.push_back(buffer(id).size_bytes);
     }
     for (int32_t id : command.outputs) outputs.push_back(buffer(id).view);
-    ops::Call call = program::call_of(command, types_);
-    ops::complete(call);
-    BoundCommand out{command, std::make_unique<const ops::BoundCall>(call, sizes.bindings), nullptr};
-    const auto at_fault = [&](std::string_view what) {
-      throw InvalidModel(
-          text(ops::describe(call), " ", what, ". The file is damaged or was altered; compile the model again."));
-    };
+    BoundCommand out{command, call_of(command), nullptr};
+    const ops::Call& call = out.call->call();
+    const auto at_fault = at_fault_in(call);
     for (size_t k = 0; k < outputs.size(); ++k) {
-      const Shape made = out.call->call().output(k).shape,
-                  planned(outputs[k].shape().begin(), outputs[k].shape().end());
+      const Shape made = call.output(k).shape, planned(outputs[k].shape().begin(), outputs[k].shape().end());
       // A size that comes out of values is compared when it does.
       if (!is_static(made) || made == planned) continue;
       const std::string wrong = text("writes ", to_string(made), " into a buffer of ", to_string(planned));
@@ -276,16 +302,8 @@ class CpuBound final : public BoundCode {
       throw Unsupported(text("the executable uses the kernel '", command.variant,
                              "', which this version of hetnn does not have. Compile the model again."));
     }
-    out.asked = {inputs, outputs, kernels::params_of(out.call->call()),
-                 steps_of(command, out.call->call(), positions, at_fault)};
-    for (const auto& [name, value] : command.options) {
-      if (out.asked.params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
-    }
-    out.asked.params.set(command.options);
-    // Steps may leave the result in another type than the kernel writes.
-    std::vector<kernels::TensorView>& computed = out.asked.outputs;
-    if (!computed.empty() && !variant->tiles) computed[0].dtype = out.call->call().output().dtype;
-    const kernels::KernelCall kernel_call = out.asked.call();
+    const Asked asked = asked_of(command, call, *variant);
+    const kernels::KernelCall kernel_call = asked.call();
     for (size_t k = 0; k < inputs.size(); ++k) {
       const bool weight = variant->is_weight && variant->is_weight(kernel_call, static_cast<int>(k));
       if (inputs[k].packed != weight && !(weight && variant->packer))
@@ -299,12 +317,12 @@ class CpuBound final : public BoundCode {
     if (!sizes.bindings.empty()) variant = &kernels::exchanged(*variant, kernel_call);
     out.variant = variant;
     try {
-      const bool narrows = !outputs.empty() && outputs[0].dtype != computed[0].dtype;
+      const bool narrows = !outputs.empty() && outputs[0].dtype != asked.outputs[0].dtype;
       out.kernel = narrows ? kernels::make_narrowed(*variant, kernel_call, outputs[0])
                            : kernels::make_kernel(*variant, kernel_call);
     } catch (const Unsupported&) {
       // The kernel was chosen at an example's sizes; at those it does not serve, the operator's meaning does.
-      if (sizes.bindings.empty() || !all_plain || !out.asked.steps.empty()) throw;
+      if (sizes.bindings.empty() || !all_plain || !asked.steps.empty()) throw;
       return out;
     }
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -317,6 +335,7 @@ class CpuBound final : public BoundCode {
     out.serial = out.kernel->serial();
     out.view = out.kernel->view();
     out.parts = out.kernel->parts();
+    out.call.reset();
     return out;
   }
 
@@ -324,6 +343,7 @@ class CpuBound final : public BoundCode {
   const bool keep_denormals_;
   const program::Program& program_;
   const std::vector<ops::Type> types_;  // of the program's buffers
+  const Bindings bindings_;
   const std::vector<BoundBuffer>& buffers_;
   bool all_serial_ = true;
   std::vector<BoundCommand> commands_;
@@ -405,15 +425,16 @@ bool CpuVisit::lies_there(size_t index) const {
 // A kernel that refused has a check that says why.
 void CpuVisit::tell_refused(size_t index) {
   if (!refused_.load(std::memory_order_relaxed)) return;
-  guarded([&] { kernels::tell_refused(bound_.commands()[index].call->call(), pointers_[index].views); });
+  const auto call = bound_.call_of(bound_.commands()[index].command);
+  guarded([&] { kernels::tell_refused(call->call(), pointers_[index].views); });
 }
 
 void CpuVisit::run_alone(size_t index, const Launch& launch) {
   const BoundCommand& command = bound_.commands()[index];
   Pointers& pointers = pointers_[index];
   guarded([&] {
-    const ops::Call& call = command.call->call();
     if (!command.kernel) {
+      const ops::Call& call = command.call->call();
       InPlace results(command, pointers.outputs, bound_.program(), found_);
       if (!command.body) return ops::evaluate(call, pointers.views, results, {launch.stop, nullptr});
       const BodyOfVisit body(*command.body, launch);
@@ -434,7 +455,8 @@ void CpuVisit::describe(size_t index, CommandTime& time) const {
                 : command.kernel  ? std::string(command.variant->name)
                 : command.body    ? std::string("body")
                                   : text("meaning of ", command.command.op->name);
-  const ops::Call& call = command.call->call();
+  const auto bound_call = bound_.call_of(command.command);
+  const ops::Call& call = bound_call->call();
   const ops::OpDef& op = *call.op;
   ops::Work work;
   if (op.work) work = op.work(call);
@@ -456,7 +478,8 @@ void CpuVisit::describe(size_t index, CommandTime& time) const {
   }
   if (!command.kernel) return;
   const kernels::Amounts amounts{.macs = time.macs, .flops = time.flops, .bytes = time.bytes};
-  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), command.asked.call(), amounts)) {
+  const Asked asked = bound_.asked_of(command.command, call, *command.variant);
+  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts)) {
     if (row.variant == command.variant) {
       time.predicted_us = row.predicted_us;
     } else {

@@ -38,7 +38,7 @@ PROGRAMS = ROOT / "tests" / "installed"
 # few columns, 17 thousand tiles of Winograd's that are summed directly, 133 thousand products and convolutions of bf16
 # by pairs, 21 thousand their sums and first layers, 58 thousand depthwise tiles of seven pixels, 11 thousand softmaxes
 # of rows with masks, 21 thousand sums of halves by four vectors, 3 thousand pixels of bytes and of halves
-# from planes, 8 thousand a file's graph and texts, 22 thousand convolutions each of whose algorithms says what it serves and
+# from planes, 8 thousand a file's texts, 22 thousand convolutions each of whose algorithms says what it serves and
 # takes, and what else could have run, 88 thousand Winograd's transforms and products of bytes, 45 thousand
 # comparisons, choices and truth values within launches, 10 thousand special functions; an operator on texts or paths
 # is some 6000.

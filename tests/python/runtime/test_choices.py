@@ -31,3 +31,24 @@ def test_deterministic_is_without_transforms() -> None:
 
     assert "conv2d_winograd" in kernels()
     assert "conv2d_winograd" not in kernels(deterministic=True)
+
+
+def test_what_a_step_reads_for_each_channel_is_asked_about_as_it_lies() -> None:
+    class Residual(nn.Module):
+        """A sum behind a layer, then a scale and a bias for each channel, which lie as [32] and not as [32,1,1]."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(3, 32, 1)
+            self.layer = nn.Conv2d(32, 32, 3, padding=1, groups=32)
+            self.norm = nn.BatchNorm2d(32)
+            self.norm.running_mean.normal_()  # type: ignore[union-attr]
+            self.norm.weight.data.normal_()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.first(x)
+            return self.norm(y + self.layer(y))  # type: ignore[no-any-return]
+
+    net, x = Residual().eval(), torch.randn(1, 3, 6, 5)
+    with torch.no_grad():
+        np.testing.assert_allclose(np.asarray(hetnn.compile(net, args=(x,))(x)), net(x).numpy(), rtol=0, atol=1e-5)

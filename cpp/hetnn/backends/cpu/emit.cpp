@@ -50,7 +50,8 @@ class Emitter {
       concrete.emplace(launch, layouts_, hints_);
       concrete->params.set({{"deterministic", Dim(options_.deterministic ? 1 : 0)}});
       variant = settled(launch, *concrete, options_.machine);
-      HETNN_ASSERT(variant, launch.variant->name, " does not serve ", ir::describe(*launch.anchor), " as it lies");
+      HETNN_ASSERT(variant, launch.variant->name, " does not serve ", ir::describe(*launch.anchor),
+                   " as it lies: ", kernels::refusal_of(*launch.variant, concrete->call()).value_or(""));
     }
     const ops::Call& call = launch.anchor->call();
     program::Command command{.op = call.op,

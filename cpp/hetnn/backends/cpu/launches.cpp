@@ -89,6 +89,10 @@ ConcreteLaunch::ConcreteLaunch(const Launch& launch, const Layouts& layouts, con
     positions.push_back(input ? static_cast<int>(inputs.size()) : -1);
     if (input) inputs.push_back(view_of(*input, layouts, bindings));
   }
+  for (const auto& [k, shape] : launch.operand_shapes) {
+    kernels::TensorView& view = inputs[static_cast<size_t>(positions[k])];
+    if (is_constant(*launch.inputs[k])) view = kernels::TensorView::plain(view.dtype, evaluate(shape, bindings));
+  }
   for (const ir::Value* output : launch.outputs) outputs.push_back(view_of(*output, layouts, bindings));
   if (!launch.variant || !launch.variant->tiles) outputs[0].dtype = launch.anchor->output()->dtype();
   for (const LaunchStep& step : launch.steps) {

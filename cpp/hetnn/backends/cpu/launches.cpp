@@ -256,7 +256,8 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   const ir::Node& anchor = *launch.front();
   const ir::Value& value = *launch.back()->output();
   const std::optional<kernels::Step> step = follower.outputs().size() == 1 ? step_on(follower, value) : std::nullopt;
-  if (!step) return false;
+  // A number has no channels for slopes to broadcast to.
+  if (!step || (value.rank() == 0 && follower.op().has(ops::Trait::channelwise))) return false;
   const std::vector<const kernels::Variant*> variants = kernels::variants_of(anchor.call());
   if (std::ranges::none_of(variants, &kernels::Variant::takes_steps)) return false;
   if (variants.front()->integers || is_narrow_float(anchor.output()->dtype()))

@@ -113,7 +113,7 @@ def expanded(node: Node, table: dict[Any, Any], found: dict[Any, GraphModule | N
 
 def _is_static(value: Any) -> bool:
     plain = isinstance(value, torch.Tensor) and value.layout is torch.strided
-    return plain and all(isinstance(size, int) for size in value.shape)
+    return plain and all(isinstance(size, int) for size in (*value.shape, *value.stride()))
 
 
 def _traced(node: Node, inputs: list[Node], values: list[Any], table: dict[Any, Any]) -> GraphModule | None:

@@ -26,7 +26,10 @@ def _vector_norm(call: Call) -> Any:
     axes = [dim] if isinstance(dim, int) else list(dim or [])
     if not call["self"].shape:
         axes = []
-    return _norm(call, call.cast(call["self"], call.dtype()), float(call["ord"]), axes, bool(call["keepdim"]))
+    x = call.cast(call["self"], call.dtype())
+    # Powers and their sums may lie beyond f16 where the norm does not.
+    wide = call.cast(x, "f32") if call.dtype() in ("f16", "bf16") else x
+    return call.cast(_norm(call, wide, float(call["ord"]), axes, bool(call["keepdim"])), call.dtype())
 
 
 @rule("_cdist_forward.default")

@@ -1,0 +1,40 @@
+"""Edges of torch's operators: beyond a type's range, without axes, without elements, of open strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import hetnn
+from functions import Function
+
+GAINS = torch.tensor([0.5, -2.0, 1.5])
+CASES: dict[str, tuple[Callable[..., torch.Tensor], torch.Tensor]] = {
+    "squares beyond f16": (lambda x: x.norm(), torch.full((3, 40), 60.0, dtype=torch.float16)),
+    "slopes behind a number": (lambda x: F.prelu(torch.sum(x, (0,)), torch.tensor([0.25])), torch.tensor([-3.0, 1.0])),
+    "steps behind a norm without pixels": (
+        lambda x: torch.fmod(torch.tanh(F.group_norm(x, 1, GAINS, GAINS, 0.1)), 1.098),
+        torch.randn(2, 3, 4, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_torchs(case: str) -> None:
+    function, x = CASES[case]
+    got = np.asarray(hetnn.compile(torch.export.export(Function(function), (x,)), "cpu")(x))
+    np.testing.assert_allclose(got, function(x).numpy(), rtol=1e-3 if x.dtype == torch.float16 else 1e-6)
+
+
+def test_a_view_of_open_strides_is_read() -> None:
+    function = Function(lambda x: torch.argmax(x[:, None, 1] @ x[:, None, 1].mT, 0))
+    x = torch.randn(5, 4)
+    exported = torch.export.export(function, (x,), dynamic_shapes={"inputs": ({1: torch.export.Dim.AUTO},)})
+    exe = hetnn.compile(exported, "cpu")
+    for width in (4, 7):
+        y = torch.randn(5, width)
+        np.testing.assert_array_equal(np.asarray(exe(y)), function(y).numpy())

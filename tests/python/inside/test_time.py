@@ -137,12 +137,13 @@ def test_nodes_have_what_they_are_and_where_they_ran(mixed: hetnn.Executable) ->
     assert conv["predicted_us"] > 0
     assert conv["measured_us"] == pytest.approx(conv["cycles"] / clock_hz(mixed) * 1e6)
     assert conv["tile"]
-    where = rows["where"]
-    assert (where["device"], where["kernel"]) == ("cpu", "where")
-    assert where["measured_us"] > 0
+    compared = rows["gt"]
+    assert (compared["device"], compared["kernel"]) == ("cpu", "compare")
+    assert compared["measured_us"] > 0
+    assert rows["where"]["into"] == rows["exp"]["node"]
     assert rows["relu"]["into"] == conv["node"]  # one launch
     saved = mixed.report("dict")["graph"]
-    assert {row["op"]: row.get("kernel") for row in saved}["where"] == "where"
+    assert {row["op"]: row.get("kernel") for row in saved}["gt"] == "compare"
     assert "measured_us" not in saved[0]  # there was no run
     text = str(mixed.nodes())
     assert text.splitlines()[0].split()[:3] == ["node", "op", "device"]

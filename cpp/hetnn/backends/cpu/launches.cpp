@@ -10,6 +10,7 @@
 #include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/query/best.h"
 #include "hetnn/kernels/row_view.h"
+#include "hetnn/ops/elementwise/function.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/passes/fuse.h"
 
@@ -250,6 +251,17 @@ bool follows_narrow(std::span<const ir::Node* const> launch, const ir::Node& fol
   return variant_for(*launch.front(), bindings, std::move(steps)) != nullptr;
 }
 
+// Whether the launch that writes the first operand of a function of two values may take it, where it is not turned.
+bool may_follow_first(const ir::Node& follower, const kernels::Step& step, const Bindings& bindings) {
+  if (step.main == 0 || !ops::function_from_name(step.function)) return false;
+  const ir::Value* first = follower.input(0);
+  if (!first->producer() || is_constant(*first) || first->uses().size() != 1 ||
+      first->shape() != follower.output()->shape())
+    return false;
+  const kernels::Variant* variant = variant_for(*first->producer(), bindings);
+  return variant && variant->takes_steps;
+}
+
 }  // namespace
 
 bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& follower, const Bindings& bindings) {
@@ -265,7 +277,7 @@ bool can_follow(std::span<const ir::Node* const> launch, const ir::Node& followe
   if (follower.output()->type() != ops::Type{kernels::result_type(*step, value.dtype()), value.shape()}) return false;
   if (value.dtype() != kernels::running_type(*step, value.dtype())) return false;
   const kernels::Variant* variant = variant_for(anchor, bindings);
-  if (!variant || !variant->takes_steps) return false;
+  if (!variant || !variant->takes_steps || may_follow_first(follower, *step, bindings)) return false;
   const DType computed = anchor.output()->dtype();
   if (computed != DType::f32 && !(variant->tiles && computed == DType::boolean)) return false;
   size_t operand = 0;

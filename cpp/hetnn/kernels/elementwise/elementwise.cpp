@@ -37,7 +37,7 @@ class Chain final : public Kernel {
   // Over what steps read too: a tile is then computed apart, since they read when functions before them have written.
   bool writes_over(size_t input) const override {
     return input + 1 < nest_.operand_count() && same_width_[input] && nest_.col_stride(0) == 1 &&
-           (input >= operands_ ? !steps_.mixed() : nest_.col_stride(1) == 1) && nest_.lie_alike(0, input + 1);
+           (input >= operands_ || nest_.col_stride(1) == 1) && nest_.lie_alike(0, input + 1);
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
@@ -46,7 +46,7 @@ class Chain final : public Kernel {
     bool over_steps = false;
     for (size_t k = operands_; k + 1 < nest_.operand_count(); ++k) over_steps |= inputs[k] == outputs[0];
     nest_.for_tiles(context.thread, context.threads, kTileElems, [&](const Nest::Tile& tile) {
-      if (steps_.mixed()) return run_mixed_tile(tile, inputs, outputs[0]);
+      if (steps_.mixed()) return run_mixed_tile(tile, inputs, outputs[0], over_steps);
       alignas(64) float spread[kTileElems];
       // An output that does not run evenly along the tile's rows is scattered from `spread`.
       const bool direct = dense_out && !over_steps;
@@ -66,7 +66,8 @@ class Chain final : public Kernel {
   }
 
  private:
-  void run_mixed_tile(const Nest::Tile& tile, const std::byte* const* inputs, std::byte* output) const {
+  void run_mixed_tile(const Nest::Tile& tile, const std::byte* const* inputs, std::byte* output,
+                      bool over_operand) const {
     alignas(64) float room[kTileElems];
     alignas(64) uint8_t truths[kTileElems];
     const bool is_truth = read_ == DType::boolean, lies = nest_.col_stride(1) == 1;
@@ -75,7 +76,7 @@ class Chain final : public Kernel {
     TileIn in{is_truth ? nullptr : from, holds, nest_.row_stride(1)};
     if (!lies && is_truth) in = {nullptr, gathered(tile, holds, truths), tile.cols};
     if (!lies && !is_truth) in = {gathered(tile, from, room), nullptr, tile.cols};
-    run_mixed(nest_, tile, steps_, inputs, in, written_, output);
+    run_mixed(nest_, tile, steps_, inputs, in, written_, output, over_operand);
   }
 
   template <typename T>

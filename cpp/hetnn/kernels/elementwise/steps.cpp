@@ -194,13 +194,14 @@ void write_tile(const Nest& nest, const Nest::Tile& tile, TileRows from, DType d
 }
 
 void run_mixed(const Nest& nest, const Nest::Tile& tile, const ElementwiseSteps& steps, const std::byte* const* inputs,
-               const TileIn& in, DType dtype, std::byte* output) {
+               const TileIn& in, DType dtype, std::byte* output, bool over_operand) {
   alignas(64) float room[kTileElems];
   const int64_t ld = nest.row_stride(0);
-  if (nest.col_stride(0) == 1 && dtype == DType::boolean)
+  const bool direct = nest.col_stride(0) == 1 && !over_operand;
+  if (direct && dtype == DType::boolean)
     return steps.apply_mixed(nest, tile, inputs, in,
                              {nullptr, reinterpret_cast<uint8_t*>(output) + tile.offsets[0], ld});
-  if (nest.col_stride(0) == 1 && dtype == DType::f32)
+  if (direct && dtype == DType::f32)
     return steps.apply_mixed(nest, tile, inputs, in, {reinterpret_cast<float*>(output) + tile.offsets[0], nullptr, ld});
   steps.apply_mixed(nest, tile, inputs, in, {room, nullptr, tile.cols});
   write_tile(nest, tile, {room, tile.cols}, dtype, output);

@@ -150,9 +150,10 @@ class ElementwiseBuilder {
 /// Moves a tile to an output whose columns are not next to each other.
 void scatter(const Nest& nest, const Nest::Tile& tile, TileRows from, float* output);
 
-/// Runs steps of which some are mixed on a tile, straight into an output of f32 or bool whose columns are neighbours.
+/// Runs steps of which some are mixed on a tile, straight into an output of f32 or bool whose columns are neighbours,
+/// where none of their operands lies there.
 void run_mixed(const Nest& nest, const Nest::Tile& tile, const ElementwiseSteps& steps, const std::byte* const* inputs,
-               const TileIn& in, DType dtype, std::byte* output);
+               const TileIn& in, DType dtype, std::byte* output, bool over_operand = false);
 
 /// Moves a tile to an output of f32, bool, f16 or bf16, whose digits it has.
 void write_tile(const Nest& nest, const Nest::Tile& tile, TileRows from, DType dtype, std::byte* output);

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import hetnn
+from functions import Function
 
 CHANNELS = 6
 IMAGE = (2, CHANNELS, 9, 7)
@@ -453,3 +454,16 @@ def test_masks_are_in_one_launch_with_what_makes_and_takes_them(name: str, deter
         assert got.numpy().tobytes() == want.numpy().tobytes()
     again = pickle.loads(pickle.dumps(fused))
     assert again(*inputs).numpy().tobytes() == want.numpy().tobytes()
+
+
+@pytest.mark.parametrize("shape", [(7, 5003), (130, 17)])
+def test_a_chain_writes_over_what_a_later_step_of_it_reads(shape: tuple[int, int]) -> None:
+    def chosen(x: torch.Tensor) -> torch.Tensor:
+        q = torch.tanh(x)
+        y: torch.Tensor = torch.where(torch.exp(x.abs()) * 2 + 1 > 4, q, torch.zeros(())) * q
+        return torch.softmax(y, 1)
+
+    x = torch.randn(shape)
+    exe = hetnn.compile(torch.export.export(Function(chosen), (x,)), "cpu", threads=2)
+    assert exe.arena_bytes < 1.5 * x.nbytes  # q and what is chosen lie in one place
+    np.testing.assert_allclose(np.asarray(exe(x)), chosen(x).numpy(), rtol=1e-5, atol=1e-7)

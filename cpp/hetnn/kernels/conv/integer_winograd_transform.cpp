@@ -8,6 +8,7 @@
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
+#include "hetnn/kernels/conv/winograd_both-inl.h"
 #include "hetnn/kernels/integer_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,26 +42,13 @@ HWY_INLINE void InputChannels(const IntegerWinogradInput& t, int64_t channel, in
   const int8_t* const* HWY_RESTRICT from = t.pixels;
   int16_t* HWY_RESTRICT to = t.to + channel;
   const int64_t point_stride = t.point_stride;
-  VW rows[kWinogradInput][kWinogradInput];
-#pragma GCC unroll 6
-  for (int i = 0; i < kWinogradInput; ++i) {
-    VW pixels[kWinogradInput];
-#pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j) {
-      const int8_t* pixel = from[i * kWinogradInput + j] + channel;
-      pixels[j] = hn::PromoteTo(d, kTail ? hn::LowerHalf(bytes, LoadSome(pixel, count)) : hn::LoadU(bytes, pixel));
-    }
-    InputVector(pixels, rows[i]);
-  }
-#pragma GCC unroll 6
-  for (int j = 0; j < kWinogradInput; ++j) {
-    VW column[kWinogradInput], result[kWinogradInput];
-#pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
-    InputVector(column, result);
-#pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) hn::StoreU(result[i], d, to + (i * kWinogradInput + j) * point_stride);
-  }
+  const auto load = [&](int i, int j) HWY_ATTR {
+    const int8_t* pixel = from[i * kWinogradInput + j] + channel;
+    return hn::PromoteTo(d, kTail ? hn::LowerHalf(bytes, LoadSome(pixel, count)) : hn::LoadU(bytes, pixel));
+  };
+  TransformBoth<VW, kWinogradInput>(
+      load, [](const VW* p, VW* y) HWY_ATTR { InputVector(p, y); },
+      [&](int i, int j, VW y) HWY_ATTR { hn::StoreU(y, d, to + (i * kWinogradInput + j) * point_stride); });
 }
 
 void InputTile(const IntegerWinogradInput& t) {
@@ -91,26 +79,13 @@ void OutputTile(const IntegerWinogradOutput& t) {
   for (int64_t channel = 0; channel < t.channels; channel += kLanes) {
     const int32_t* HWY_RESTRICT from = t.from + channel;
     int32_t* HWY_RESTRICT to = t.to + channel;
-    VI rows[kWinogradInput][kWinogradOutput];
-#pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) {
-      VI points[kWinogradInput];
-#pragma GCC unroll 6
-      for (int j = 0; j < kWinogradInput; ++j) points[j] = hn::LoadU(d, from + (i * kWinogradInput + j) * point_stride);
-      OutputVector(points, rows[i]);
-    }
-#pragma GCC unroll 4
-    for (int j = 0; j < kWinogradOutput; ++j) {
-      VI column[kWinogradInput], result[kWinogradOutput];
-#pragma GCC unroll 6
-      for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
-      OutputVector(column, result);
-#pragma GCC unroll 4
-      for (int i = 0; i < kWinogradOutput; ++i) {
-        const VI y = hn::ShiftRightSame(hn::Mul(result[i], inverse), kHalves[i] + kHalves[j]);
-        hn::StoreU(y, d, to + i * row_stride + j * pixel_stride);
-      }
-    }
+    TransformBoth<VI, kWinogradOutput>(
+        [&](int i, int j) HWY_ATTR { return hn::LoadU(d, from + (i * kWinogradInput + j) * point_stride); },
+        [](const VI* m, VI* y) HWY_ATTR { OutputVector(m, y); },
+        [&](int i, int j, VI y) HWY_ATTR {
+          const VI divided = hn::ShiftRightSame(hn::Mul(y, inverse), kHalves[i] + kHalves[j]);
+          hn::StoreU(divided, d, to + i * row_stride + j * pixel_stride);
+        });
   }
 }
 #endif

@@ -8,6 +8,7 @@
 // After simd_targets.h, which it reads.
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
+#include "hetnn/kernels/conv/winograd_both-inl.h"
 #include "hetnn/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,33 +49,20 @@ HWY_INLINE void OutputVector(const VF* m, VF* y) {
 template <bool kTail>
 HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
   const DF d;
-  VF rows[kWinogradInput][kWinogradInput];
-#pragma GCC unroll 6
-  for (int i = 0; i < kWinogradInput; ++i) {
-    VF pixels[kWinogradInput];
-#pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j) {
-      const float* from = t.pixels[i * kWinogradInput + j] + channel;
-      pixels[j] = kTail ? LoadFirst(from, lanes) : hn::LoadU(d, from);
+  const auto load = [&](int i, int j) HWY_ATTR {
+    const float* from = t.pixels[i * kWinogradInput + j] + channel;
+    return kTail ? LoadFirst(from, lanes) : hn::LoadU(d, from);
+  };
+  const auto store = [&](int i, int j, VF y) HWY_ATTR {
+    float* to = t.to + (i * kWinogradInput + j) * t.point_stride + channel;
+    if (kTail) {
+      StoreFirst(y, to, lanes);
+    } else {
+      hn::StoreU(y, d, to);
     }
-    InputVector(pixels, rows[i]);
-  }
-#pragma GCC unroll 6
-  for (int j = 0; j < kWinogradInput; ++j) {
-    VF column[kWinogradInput], result[kWinogradInput];
-#pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
-    InputVector(column, result);
-#pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) {
-      float* to = t.to + (i * kWinogradInput + j) * t.point_stride + channel;
-      if (kTail) {
-        StoreFirst(result[i], to, lanes);
-      } else {
-        hn::StoreU(result[i], d, to);
-      }
-    }
-  }
+  };
+  TransformBoth<VF, kWinogradInput>(
+      load, [](const VF* p, VF* y) HWY_ATTR { InputVector(p, y); }, store);
 }
 
 void InputTile(const WinogradInputTile& t) {

@@ -1,0 +1,43 @@
+// A transform of Winograd's along rows, then along columns, compiled once per instruction set.
+#if defined(HETNN_KERNELS_CONV_WINOGRAD_BOTH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HETNN_KERNELS_CONV_WINOGRAD_BOTH_INL_H_
+#undef HETNN_KERNELS_CONV_WINOGRAD_BOTH_INL_H_
+#else
+#define HETNN_KERNELS_CONV_WINOGRAD_BOTH_INL_H_
+#endif
+
+#include "hetnn/kernels/conv/winograd_transform.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hetnn::kernels {
+namespace HWY_NAMESPACE {
+
+// store(i, j, y[i][j]) of y = T d T^T, where `transform` makes kTo vectors of six and d[i][j] = load(i, j). All stays
+// in registers as far as there are such: every loop is unrolled.
+template <typename V, int kTo, typename Load, typename Transform, typename Store>
+HWY_INLINE void TransformBoth(const Load& load, const Transform& transform, const Store& store) {
+  V rows[kWinogradInput][kTo];
+#pragma GCC unroll 6
+  for (int i = 0; i < kWinogradInput; ++i) {
+    V points[kWinogradInput];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradInput; ++j) points[j] = load(i, j);
+    transform(points, rows[i]);
+  }
+#pragma GCC unroll 6
+  for (int j = 0; j < kTo; ++j) {
+    V column[kWinogradInput], result[kTo];
+#pragma GCC unroll 6
+    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
+    transform(column, result);
+#pragma GCC unroll 6
+    for (int i = 0; i < kTo; ++i) store(i, j, result[i]);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hetnn::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif  // toggle

@@ -190,6 +190,9 @@ constexpr int32_t kWeightTransform[kWinogradInput][3] = {{6, 0, 0}, {-1, -1, -1}
 
 Refusal refuse_integer_winograd(const WindowGeometry& g, int32_t weight_zero) {
   if (Refusal refused = refuse_winograd(g)) return refused;
+  if (g.taps() != 9 || g.rows.dilation != 1 || g.columns.dilation != 1)
+    return text("winograd of bytes takes 3x3 windows of dilation 1; got ", g.rows.kernel, "x", g.columns.kernel,
+                ", dilation ", g.rows.dilation, "x", g.columns.dilation, ".");
   if (weight_zero != 0) return text("winograd of bytes takes weights of zero point 0; got ", weight_zero, ".");
   if (g.channels > kFewChannels && g.channels <= kMostChannels) return std::nullopt;
   return text("winograd of bytes sums ", kFewChannels + 1, " to ", kMostChannels, " channels; got ", g.channels, ".");

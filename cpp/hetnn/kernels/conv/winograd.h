@@ -1,4 +1,5 @@
-// Winograd convolution F(4x4, 3x3): 36 multiplications where direct convolution of a 4x4 output tile takes 144.
+// Winograd convolution F(4x4, 3x3): 36 multiplications where direct convolution of a 4x4 output tile takes 144; of
+// windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. Of dilated windows, outputs a dilation apart make a tile.
 //
 // A product that is not finite would reach all of its tile, also outputs that read nothing of the kind. Such a tile is
 // summed directly, by the weights as they are, which stand packed behind the transformed ones: a quarter more, of which
@@ -15,22 +16,50 @@ namespace hetnn::kernels {
 
 struct Machine;
 
+/// Tiles of outputs along one axis: of a window of three four outputs, of a window of one each output by itself.
+struct WinogradAxis {
+  int64_t outputs = 1, inputs = 1;  // of a tile
+  int64_t step = 1;                 // elements from one of them to the next
+  int64_t before = 0;               // elements of padding
+  int64_t size = 1, tiles = 1;      // outputs along the axis
+
+  WinogradAxis(const ops::WindowAxis& axis, int64_t size);
+  /// The first output of a tile.
+  int64_t begin(int64_t tile) const { return tile / step * outputs * step + tile % step; }
+  /// How many outputs a tile has: the last ones of an axis lack some.
+  int64_t filled(int64_t tile) const;
+};
+
+/// The same of images.
+struct WinogradTiles {
+  WinogradAxis rows, columns;
+  int64_t batch;
+
+  explicit WinogradTiles(const WindowGeometry& g);
+  int64_t count() const { return batch * rows.tiles * columns.tiles; }
+  int64_t points() const { return rows.inputs * columns.inputs; }
+  int64_t outputs() const { return rows.outputs * columns.outputs; }
+  bool are_lines() const { return rows.inputs == 1 || columns.inputs == 1; }
+};
+
 /// How the tiles of outputs are cut into blocks, and whether all threads work on one of them.
 struct WinogradSplit {
-  int64_t tiles = 0, block_tiles = 0;
+  int64_t block_tiles = 0;
   int64_t weight_bytes = 0;  // of the transformed weights
   bool shared = false;
 };
 WinogradSplit winograd_split(const WindowGeometry& geometry, const Machine& machine);
 
-/// Why there is no such product for other windows than 3x3 of stride 1.
+/// Why there is no such product for other windows than 3x3, 1x3 and 3x1 of stride 1.
 Refusal refuse_winograd(const WindowGeometry& geometry);
 
 /// All activations nhwc; the weight packed by its packer.
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry);
 
 /// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16]; then the weight itself
-/// in panels, [ceil(O/16)][9][C][16].
+/// in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6 matrices.
+/// Of the transformed matrices.
+int64_t transformed_bytes(const WindowGeometry& geometry);
 std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry);
 
 }  // namespace hetnn::kernels

@@ -46,7 +46,7 @@ HWY_INLINE void OutputVector(const VF* m, VF* y) {
   y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
 }
 
-template <bool kTail>
+template <bool kLine, bool kTail>
 HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](int i, int j) HWY_ATTR {
@@ -61,34 +61,47 @@ HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_
       hn::StoreU(y, d, to);
     }
   };
-  TransformBoth<VF, kWinogradInput>(
-      load, [](const VF* p, VF* y) HWY_ATTR { InputVector(p, y); }, store);
+  if constexpr (kLine) {
+    VF points[kWinogradInput], result[kWinogradInput];
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradInput; ++j) points[j] = load(0, j);
+    InputVector(points, result);
+#pragma GCC unroll 6
+    for (int j = 0; j < kWinogradInput; ++j) store(0, j, result[j]);
+  } else {
+    TransformBoth<VF, kWinogradInput>(
+        load, [](const VF* p, VF* y) HWY_ATTR { InputVector(p, y); }, store);
+  }
 }
 
+template <bool kLine>
 void InputTile(const WinogradInputTile& t) {
   int64_t channel = 0;
-  for (; channel + kLanes <= t.channels; channel += kLanes) InputChannels<false>(t, channel, kLanes);
-  if (channel < t.channels) InputChannels<true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel + kLanes <= t.channels; channel += kLanes) InputChannels<kLine, false>(t, channel, kLanes);
+  if (channel < t.channels) InputChannels<kLine, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
 // Whether all m are: each is a term of the sums in the first and in the last column of rows.
-HWY_INLINE bool AreFinite(const VF (&rows)[kWinogradInput][kWinogradOutput]) {
+template <int kRows>
+HWY_INLINE bool AreFinite(const VF (&rows)[kRows][kWinogradOutput]) {
   const DF d;
   VF sum = hn::Add(rows[0][0], rows[0][kWinogradOutput - 1]);
 #pragma GCC unroll 5
-  for (int i = 1; i < kWinogradInput; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kWinogradOutput - 1]));
+  for (int i = 1; i < kRows; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kWinogradOutput - 1]));
   return hn::AllTrue(d, hn::Eq(hn::Sub(sum, sum), hn::Zero(d)));
 }
 
-// Of products (6x6) or, kSums, of sums (4x4). False where a product is not finite: then nothing is written.
-template <bool kTail, bool kSums>
+// Of products (6x6, of a line 6) or, kSums, of sums (4x4, of a line 4). False where a product is not finite: then
+// nothing is written.
+template <bool kLine, bool kTail, bool kSums>
 HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
-  VF rows[kWinogradInput][kWinogradOutput];
+  constexpr int kRows = kLine ? 1 : kWinogradInput, kResults = kLine ? 1 : kWinogradOutput;
+  VF rows[kRows][kWinogradOutput];
   if constexpr (!kSums) {
 #pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) {
+    for (int i = 0; i < kRows; ++i) {
       VF points[kWinogradInput];
 #pragma GCC unroll 6
       for (int j = 0; j < kWinogradInput; ++j)
@@ -105,18 +118,21 @@ HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
 #pragma GCC unroll 4
   for (int j = 0; j < kWinogradOutput; ++j) {
     if (j >= t.cols) break;
-    VF column[kWinogradInput], result[kWinogradOutput];
+    VF result[kWinogradOutput];
     if constexpr (kSums) {
 #pragma GCC unroll 4
-      for (int i = 0; i < kWinogradOutput; ++i)
+      for (int i = 0; i < kResults; ++i)
         result[i] = load(t.from + (i * kWinogradOutput + j) * t.point_stride + channel);
+    } else if constexpr (kLine) {
+      result[0] = rows[0][j];
     } else {
+      VF column[kWinogradInput];
 #pragma GCC unroll 6
       for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
       OutputVector(column, result);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kWinogradOutput; ++i) {
+    for (int i = 0; i < kResults; ++i) {
       if (i >= t.rows) break;
       VF y = hn::Add(result[i], bias);
       if (t.addend != nullptr)
@@ -134,23 +150,27 @@ HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
   return true;
 }
 
+template <bool kLine>
 int64_t OutputTile(const WinogradOutputTile& t) {
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    if (!OutputChannels<false, false>(t, channel, kLanes)) return channel;
+    if (!OutputChannels<kLine, false, false>(t, channel, kLanes)) return channel;
   const bool tail = channel < t.channels;
-  if (tail && !OutputChannels<true, false>(t, channel, static_cast<size_t>(t.channels - channel))) return channel;
+  if (tail && !OutputChannels<kLine, true, false>(t, channel, static_cast<size_t>(t.channels - channel)))
+    return channel;
   return t.channels;
 }
 
+template <bool kLine>
 void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
-  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<false, true>(t, channel, kLanes);
-  if (channel < t.channels) OutputChannels<true, true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<kLine, false, true>(t, channel, kLanes);
+  if (channel < t.channels) OutputChannels<kLine, true, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
-const WinogradTable* Table() {
-  static constexpr WinogradTable kTable = {&InputTile, &OutputTile, &OutputTileOfSums};
-  return &kTable;
+const WinogradTable* Table(bool lines) {
+  static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>},
+                                 kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>};
+  return lines ? &kOfLines : &kOfTiles;
 }
 
 }  // namespace
@@ -160,6 +180,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-const WinogradTable& winograd_table() { return *HETNN_CHOSEN(Table)(); }
+const WinogradTable& winograd_table(bool lines) { return *HETNN_CHOSEN(Table)(lines); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -1,4 +1,4 @@
-// The transforms of Winograd F(4x4, 3x3), vectorized over channels.
+// The transforms of Winograd F(4x4, 3x3) and of F(4, 3), vectorized over channels.
 //
 // Interpolation points 0, +-a, +-b and infinity with a = 3/4, b = 3/2: as cheap as the usual +-1, +-2 and two to four
 // times more accurate in float (Toom-Cook: Winograd 1980; choice of points: Barabasz et al., arXiv 1803.10986).
@@ -15,7 +15,8 @@ inline constexpr int kWinogradPoints = kWinogradInput * kWinogradInput;
 inline constexpr double kWinogradA = 0.75;
 inline constexpr double kWinogradB = 1.5;
 
-/// to[(i * 6 + j) * point_stride + c] = (B^T d B)[i][j] for every channel c; d[i][j] = pixels[i * 6 + j][c].
+/// to[(i * 6 + j) * point_stride + c] = (B^T d B)[i][j] for every channel c; d[i][j] = pixels[i * 6 + j][c]. Of a line
+/// there is one row, (B^T d)[j].
 struct WinogradInputTile {
   const float* const* pixels;
   float* to;
@@ -24,7 +25,7 @@ struct WinogradInputTile {
 };
 
 /// The outputs (A^T m A)[i][j] for i < rows, j < cols of one tile, with m[i][j] = from[(i * 6 + j) * point_stride + c];
-/// or those sums themselves, from[(i * 4 + j) * point_stride + c].
+/// or those sums themselves, from[(i * 4 + j) * point_stride + c]. Of a line there is one row, (A^T m)[j].
 struct WinogradOutputTile {
   const float* from;
   int64_t point_stride;
@@ -50,6 +51,6 @@ struct WinogradTable {
   void (*output_of_sums)(const WinogradOutputTile&, int64_t channel);
 };
 
-const WinogradTable& winograd_table();
+const WinogradTable& winograd_table(bool lines);
 
 }  // namespace hetnn::kernels

@@ -313,6 +313,47 @@ TEST(Conv2d, WinogradOverTailsAndPadding) {
       {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"});
 }
 
+TEST(Conv2d, WinogradOfLinesAndOfDilatedWindows) {
+  for (const int64_t c : {1, 16, 33})
+    for (const int64_t dilation : {1, 2, 5})
+      for (const int64_t size : {11, 16}) {
+        Case across = {.n = 2,
+                       .c = c,
+                       .h = 3,
+                       .w = size,
+                       .o = c + 2,
+                       .kh = 1,
+                       .kw = 3,
+                       .padding = {0, dilation, 0, dilation},
+                       .dw = dilation,
+                       .kernel = "conv2d_winograd"};
+        check_conv(across);
+        across.padding = {1, 0, 0, 1};
+        check_conv(across);
+        check_conv({.c = c,
+                    .h = size,
+                    .w = 5,
+                    .o = 50,
+                    .kh = 3,
+                    .kw = 1,
+                    .padding = {dilation, 0, 1, 2},
+                    .dh = dilation,
+                    .kernel = "conv2d_winograd"});
+        check_conv({.n = 2,
+                    .c = c,
+                    .h = size,
+                    .w = size + 3,
+                    .o = 20,
+                    .kh = 3,
+                    .kw = 3,
+                    .padding = {dilation, 1, dilation, 3},
+                    .dh = dilation,
+                    .dw = 3,
+                    .kernel = "conv2d_winograd"});
+        if (HasFatalFailure()) return;
+      }
+}
+
 TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<Case> cases = {
@@ -326,7 +367,27 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
        .padding = {1, 1, 1, 1},
        .kernel = "conv2d_winograd"},
       {.c = 16, .h = 9, .w = 11, .o = 16, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .kernel = "conv2d_winograd"},
-      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"}};
+      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"},
+      {.c = 33,
+       .h = 2,
+       .w = 40,
+       .o = 20,
+       .kh = 1,
+       .kw = 3,
+       .padding = {0, 2, 0, 2},
+       .dw = 2,
+       .kernel = "conv2d_winograd"},
+      {.c = 16, .h = 30, .w = 3, .o = 50, .kh = 3, .kw = 1, .padding = {2, 0, 1, 0}, .kernel = "conv2d_winograd"},
+      {.c = 5,
+       .h = 14,
+       .w = 15,
+       .o = 16,
+       .kh = 3,
+       .kw = 3,
+       .padding = {2, 3, 2, 3},
+       .dh = 2,
+       .dw = 3,
+       .kernel = "conv2d_winograd"}};
   for (const Case& c : cases) {
     // A few, or every fifth element of all; of NaN whole tiles then know what they are.
     const auto some = static_cast<size_t>(c.n * c.c * c.h * c.w / 5);
@@ -335,7 +396,7 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
                                                                               {infinity, -infinity, nan},
                                                                               std::vector<double>(some, nan),
                                                                               std::vector<double>(some, -infinity)}) {
-      Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0), w = random_plain({c.o, c.c, 3, 3}, 2);
+      Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0), w = random_plain({c.o, c.c, c.kh, c.kw}, 2);
       const size_t step = x.values.size() / std::max<size_t>(5, values.size());
       for (size_t k = 0; k < values.size(); ++k) x.values[((k + 1) * step + k) % x.values.size()] = values[k];
       // A weight of 0 beside an infinity is no number.

@@ -173,6 +173,14 @@ std::vector<Type> infer_types(const Call& call) {
     }
     type.quant = quant;
   }
+  if (stated && types.size() == 1) {
+    Call typed = call;
+    typed.outputs = {&types.front()};
+    if (const std::optional<double> factor = impossible_factor(typed))
+      fail(call, "quant_c7",
+           text("the factor between two scales must be in (0, 2^30); got ", *factor,
+                ". Check the scales of the layer's operands and result."));
+  }
   return types;
 }
 

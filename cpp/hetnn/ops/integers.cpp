@@ -121,6 +121,47 @@ Tensor bias_of_sums(const Call& call, const View& view, const Quant& scale_of_su
   return Tensor::of<int64_t>(bias.shape(), steps);
 }
 
+// Room for fractions that the integers of sums of two values have meanwhile.
+int bits_of_aligned(const Call& call) {
+  return call.input(0).dtype == DType::i16 ? kElementwiseBits16 : kElementwiseBits;
+}
+
+// What the integers of a form are multiplied by: those of sums one a filter or one; of aligned operands each, then the
+// result; of slopes what is as it is, then what is not; of shares one.
+std::vector<double> factors_of(const Call& call, Form form, Rounding rounding) {
+  const auto scale = [&](size_t k) { return call.input(k).quant->scale(); };
+  const double result = call.output().quant->scale();
+  std::vector<double> out;
+  switch (form) {
+    case Form::sums:
+      for (const double weight : call.input(1).quant->scales)
+        out.push_back(factor_between(weight * scale(0), result, rounding));
+      break;
+    case Form::aligned: {
+      double most = 0;
+      for (size_t k = 0; k < call.inputs.size(); ++k) most = std::max(most, scale(k));
+      for (size_t k = 0; k < call.inputs.size(); ++k) out.push_back(scale(k) / (2 * most));
+      out.push_back(2 * most / (result * (1 << bits_of_aligned(call))));
+      break;
+    }
+    case Form::scaled: {
+      double product = 1;
+      for (size_t k = 0; k < call.inputs.size(); ++k) product *= scale(k);
+      out.push_back(product / result);
+      break;
+    }
+    case Form::slope:
+      out = {scale(0) / result, scale(0) * scale(1) / result};
+      break;
+    case Form::shares:
+      out = {1 / result};
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
 // Writes the result: `step(value, index)` of each element, `index` that along `axis`.
 template <typename F>
 void write(const Call& call, Results& results, const Tensor& from, size_t axis, F&& step) {
@@ -142,7 +183,11 @@ void write(const Call& call, Results& results, const Tensor& from, size_t axis, 
 class Evaluator {
  public:
   Evaluator(const Call& call, std::span<const View> inputs, Results& results, const Host& host, Rounding rounding)
-      : call_(call), inputs_(inputs), results_(results), host_(host), rounding_(rounding) {}
+      : call_(call), inputs_(inputs), results_(results), host_(host), rounding_(rounding) {
+    const int64_t divisor = call_.op->find_attr("q_divisor") ? call_.integer("q_divisor").value() : 1;
+    for (const double real : factors_of(call, form_of(call), rounding))
+      factors_.push_back(requant_of(real, rounding, divisor));
+  }
 
   // y = req(sum (x - zx) (w - zw) + bias, (sx sw / sy) / q_divisor) + zy
   void sums() {
@@ -152,48 +197,34 @@ class Evaluator {
     std::vector<std::optional<Tensor>> operands = {steps(0), steps(1)};
     if (call_.has(2)) operands.emplace_back(bias_of_sums(call_, inputs_[2], scales));
     const Tensor out = run(call_, operands, DType::i64, host_);
-    std::vector<Requant> factors;
-    const int64_t divisor = call_.op->find_attr("q_divisor") ? call_.integer("q_divisor").value() : 1;
-    for (double scale : scales.scales)
-      factors.push_back(requant_of(factor_between(scale, result().scale(), rounding_), rounding_, divisor));
     const auto values = out.values<int64_t>();
     // Filters lie along axis 1 of maps, and last in rows, also in those of four axes.
     const bool windowed = call_.op->primitive != Primitive::product && call_.input(1).shape.size() == 4;
     const size_t axis = windowed ? 1 : last(out);
     write(call_, results_, out, axis,
-          [&](size_t k, size_t m) { return scaled(values[k], factors[m % factors.size()]); });
+          [&](size_t k, size_t m) { return scaled(values[k], factors_[m % factors_.size()]); });
   }
 
   // y = req(op(req((a - za) 2^bits, sa / t), req((b - zb) 2^bits, sb / t)), t / (sy 2^bits)) + zy, t = 2 max(sa, sb)
   void aligned() {
-    const int bits = is_wide() ? kElementwiseBits16 : kElementwiseBits;
-    double most = 0;
-    for (size_t k = 0; k < call_.inputs.size(); ++k) most = std::max(most, quant(k).scale());
+    const int bits = bits_of_aligned(call_);
     std::vector<std::optional<Tensor>> operands;
-    for (size_t k = 0; k < call_.inputs.size(); ++k) {
-      const Requant to_common = factor(quant(k).scale() / (2 * most));
-      operands.emplace_back(each(steps(k), [&](int64_t v) { return narrow_scaled(v << bits, to_common); }));
-    }
+    for (size_t k = 0; k < call_.inputs.size(); ++k)
+      operands.emplace_back(each(steps(k), [&](int64_t v) { return narrow_scaled(v << bits, factors_[k]); }));
     const Tensor out = run(call_, operands, DType::i64, host_);
-    const Requant leave = factor(2 * most / (result().scale() * (1 << bits)));
     const auto values = out.values<int64_t>();
-    write(call_, results_, out, 0, [&](size_t k, size_t) { return narrow_scaled(values[k], leave); });
+    write(call_, results_, out, 0, [&](size_t k, size_t) { return narrow_scaled(values[k], factors_.back()); });
   }
 
   // y = req(f(x - zx, ...), sx ... / sy) + zy
   void scaled_once() {
-    double scale = 1;
     std::vector<std::optional<Tensor>> operands;
-    for (size_t k = 0; k < call_.inputs.size(); ++k) {
-      scale *= quant(k).scale();
-      operands.emplace_back(steps(k));
-    }
+    for (size_t k = 0; k < call_.inputs.size(); ++k) operands.emplace_back(steps(k));
     const Tensor out = run(call_, operands, DType::i64, host_);
     const auto values = out.values<int64_t>();
-    const bool same = call_.inputs.size() == 1 && scale == result().scale();
-    const Requant leave = factor(scale / result().scale());
+    const bool same = call_.inputs.size() == 1 && quant(0).scale() == result().scale();
     write(call_, results_, out, 0,
-          [&](size_t k, size_t) { return same ? values[k] : narrow_scaled(values[k], leave); });
+          [&](size_t k, size_t) { return same ? values[k] : narrow_scaled(values[k], factors_[0]); });
   }
 
   // y = (sum x + sign n / 2) / n: of the integers with their zero point, halves away from zero; with half_even_fp32 of
@@ -217,11 +248,9 @@ class Evaluator {
     const Tensor positive = run(call_, std::vector<std::optional<Tensor>>{x, flat}, DType::f64, host_);
     const Tensor both = run(call_, std::vector<std::optional<Tensor>>{x, a}, DType::f64, host_);
     const auto up = positive.values<double>(), all = both.values<double>();
-    const Requant as_is = factor(quant(0).scale() / result().scale());
-    const Requant sloped = factor(quant(0).scale() * quant(1).scale() / result().scale());
     write(call_, results_, both, 0, [&](size_t k, size_t) {
-      return narrow_scaled(static_cast<int64_t>(up[k]), as_is) +
-             narrow_scaled(static_cast<int64_t>(all[k] - up[k]), sloped);
+      return narrow_scaled(static_cast<int64_t>(up[k]), factors_[0]) +
+             narrow_scaled(static_cast<int64_t>(all[k] - up[k]), factors_[1]);
     });
   }
 
@@ -281,8 +310,6 @@ class Evaluator {
   bool is_wide() const { return call_.input(0).dtype == DType::i16; }
   static size_t last(const Tensor& tensor) { return tensor.shape().empty() ? 0 : tensor.shape().size() - 1; }
   Tensor steps(size_t k) const { return as_integers(inputs_[k], quant(k), DType::i64); }
-  Requant factor(double real) const { return requant_of(real, rounding_); }
-
   // Of sums: those of i16 have more bits.
   int64_t scaled(int64_t value, const Requant& by) const {
     return is_wide() ? requantize_wide(value, by, rounding_) : narrow_scaled(value, by);
@@ -303,6 +330,7 @@ class Evaluator {
   Results& results_;
   const Host& host_;
   const Rounding rounding_;
+  std::vector<Requant> factors_;
 };
 
 }  // namespace
@@ -335,6 +363,14 @@ int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums) {
   const double ratio = scale / scale_of_sums;
   // A scale that was multiplied elsewhere differs in its last bits.
   return std::abs(ratio - 1) > 1e-6 ? std::llround(std::nearbyint(static_cast<double>(steps) * ratio)) : steps;
+}
+
+std::optional<double> impossible_factor(const Call& call) {
+  const std::optional<Rounding> rounding = integer_rounding(call);
+  if (!rounding) return std::nullopt;
+  const std::vector<double> factors = factors_of(call, form_of(call), *rounding);
+  const auto odd = std::find_if_not(factors.begin(), factors.end(), has_requant);
+  return odd == factors.end() ? std::nullopt : std::optional(*odd);
 }
 
 void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host) {

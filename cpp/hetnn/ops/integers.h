@@ -29,6 +29,9 @@ bool has_real_sums(const Call& call);
 /// A bias, less its zero point, as an integer at the scale of the sums.
 int64_t bias_in_sums(int64_t steps, double scale, double scale_of_sums);
 
+/// A factor between the scales of a call that its integers cannot be multiplied by: outside (0, 2^30).
+std::optional<double> impossible_factor(const Call& call);
+
 /// Runs the call on its integers; `call` has a rounding.
 void evaluate_integers(const Call& call, std::span<const View> inputs, Results& results, const Host& host);
 

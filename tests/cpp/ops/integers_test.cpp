@@ -208,6 +208,14 @@ TEST(Integers, AWrongRoundingIsRefused) {
   EXPECT_ERROR(run("relu", {a}, {{0.5}}, "up"), InvalidModel, "half_even_fp32; got 'up'", "quant_c5");
 }
 
+TEST(Integers, AFactorBeyondWhatIntegersAreMultipliedByIsRefused) {
+  const Operand8 a{{{0.5}}, {1}, {1}}, large{{{1e20}}, {1}, {1}};
+  const char* const why = "the factor between two scales must be in (0, 2^30); got ";
+  EXPECT_ERROR(run("relu", {large}, {{0.5}}, "single"), InvalidModel, why, "quant_c7");
+  EXPECT_ERROR(run("add", {a, large}, {{0.5}}, "double"), InvalidModel, why, "quant_c7");
+  EXPECT_ERROR(run("mul", {a, a}, {{1e-12}}, "double"), InvalidModel, why, "quant_c7");
+}
+
 TEST(QuantTypes, ZeroPointsLieInTheirType) {
   const auto fault = [](const Type& type) { return quant_fault(type) ? std::string(quant_fault(type)->label) : ""; };
   EXPECT_EQ(fault({DType::u8, {2}, Quant{{0.1}, {200}}}), "");

@@ -16,5 +16,9 @@ def refusals(node: _core.Graph) -> list[Reason]:
     op = node.nodes()[-1]["op"]
     if op in _CHECKS:
         return [Reason("checks", op, "an operator that gives values", "a file of ONNX leaves checks out")]
+    sizes = [size for _, _, shape in (*node.inputs, *node.outputs) for size in shape]
+    if 0 in sizes:
+        # Of such values ONNX Runtime 1.32 ends the process now and then.
+        return [Reason("no_elements", op, "values that have elements", "nothing is computed of a value without elements")]
     why = refusal(node)
     return [] if why is None else [Reason("no_onnx_form", op, "an operator of ONNX", why)]

@@ -106,6 +106,19 @@ def test_what_a_vendor_lacks_stays_on_the_cpu() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_what_has_no_elements_is_no_work_for_a_vendor(target: str) -> None:
+    class Empty(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            cut = nn.functional.pad(torch.softmax(x, 1), (2, -1))[..., :-1]
+            return nn.functional.group_norm(cut + 1, 2), x.new_ones(2, 3) * 2
+
+    x = torch.ones(1, 0, 1)
+    exe = hetnn.compile(torch.export.export(Empty(), (x,)), target)
+    assert [tuple(y.shape) for y in exe(x)] == [tuple(y.shape) for y in Empty()(x)]
+    assert "no_elements" in exe.report("json")
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_sizes_that_the_export_excludes_are_refused_there_too(target: str) -> None:
     """Of an odd length the halves have other sizes than torch's, which the export has for even ones alone."""
 

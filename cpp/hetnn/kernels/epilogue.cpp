@@ -126,7 +126,7 @@ RegisterPart EpiloguePlan::take_register_part(bool with_addend, RegisterFunction
     with.operand = first->operand;
     with.c0 = first->c0;
     with.c1 = first->c1;
-    if (functions == RegisterFunctions::all || with.has_slopes()) {
+    if ((functions == RegisterFunctions::all && !ops::is_special(*with.function)) || with.has_slopes()) {
       part = with;
       steps_.erase(steps_.begin());
     }

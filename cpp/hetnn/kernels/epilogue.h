@@ -56,7 +56,7 @@ struct RegisterPart {
 };
 
 /// Which functions a kernel computes of its accumulators.
-enum class RegisterFunctions : uint8_t { none, slopes, all };
+enum class RegisterFunctions : uint8_t { none, slopes, all };  // all: but special ones
 
 /// Why an operand of a step cannot be combined with rows of such an output.
 Refusal refuse_operand(const TensorView& operand, const TensorView& output);

@@ -6,14 +6,14 @@
 #define HETNN_KERNELS_FORMULAS_INL_H_
 #endif
 
-#include "hetnn/kernels/vector_functions-inl.h"
+#include "hetnn/kernels/special-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 
-// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h and
-// vector_functions-inl.h.
+// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h,
+// vector_functions-inl.h and special-inl.h.
 namespace formula {
 using hn::Abs;
 using hn::Add;

@@ -26,6 +26,8 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
+constexpr std::string_view kOfDoubles = "doubles";  // of all elementwise functions
+
 // Elementwise functions share kernels by the number of their operands.
 std::string_view variant_name(ops::Function function, bool of_integers = false) {
   const bool unary = ops::function_def(function).operands == 1;
@@ -48,7 +50,8 @@ std::vector<const Variant*> variants_of(const ops::Call& call) {
     const std::string_view named =
         function ? variant_name(*ops::function_from_name(function->function), of_integers) : std::string_view();
     for (const Variant& each : variants())
-      if (each.integers == of_integers && (function ? each.name == named : each.op == call.op->name))
+      if (each.integers == of_integers &&
+          (function ? each.name == named || (!of_integers && each.name == kOfDoubles) : each.op == call.op->name))
         out.push_back(&each);
     return out;
   };
@@ -93,7 +96,7 @@ bool reads_narrow(const ops::OpDef& op, int input) {
 bool computes(const Variant& variant, const ops::OpDef& op) {
   if (!variant.op.empty()) return variant.op == op.name;
   const std::optional<ops::Function> function = ops::function_from_name(op.name);
-  return function && variant.name == variant_name(*function, variant.integers);
+  return function && (variant.name == kOfDoubles || variant.name == variant_name(*function, variant.integers));
 }
 
 std::string_view speed_of(std::string_view function) {

@@ -29,6 +29,7 @@ enum class Trait : uint32_t {
   integral = 512,    // on quantized values, computes with the integers themselves instead of the reals
   wide = 1024,       // computes in f32, f64, i64, u64 and bool; others are converted on the way in and out
   control = 2048,    // hands values on, of any type, and runs other calls on them
+  special = 4096,    // a function of reals that a series or a table computes
 };
 
 /// Their names, for documents and tests.
@@ -36,7 +37,8 @@ inline constexpr std::pair<Trait, std::string_view> kTraits[] = {
     {Trait::elementwise, "elementwise"}, {Trait::movement, "movement"}, {Trait::commutative, "commutative"},
     {Trait::compute, "compute"},         {Trait::view, "view"},         {Trait::channelwise, "channelwise"},
     {Trait::source, "source"},           {Trait::constant, "constant"}, {Trait::conversion, "conversion"},
-    {Trait::integral, "integral"},       {Trait::wide, "wide"},         {Trait::control, "control"}};
+    {Trait::integral, "integral"},       {Trait::wide, "wide"},         {Trait::control, "control"},
+    {Trait::special, "special"}};
 
 /// The kind of instruction by which accelerators compute an operator.
 enum class Primitive : uint8_t {

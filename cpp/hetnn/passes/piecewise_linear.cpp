@@ -256,6 +256,14 @@ static Bent Fmod(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
 static Bent Remainder(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
 static Bent FloorDivide(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
 // clang-format on
+#define HETNN_WORD_1(word) \
+  static Bent word(const Bent& /*x*/) { return {}; }
+#define HETNN_WORD_2(word) \
+  static Bent word(const Bent& /*x*/, const Bent& /*y*/) { return {}; }
+#define HETNN_SPECIAL(name, word, operands, ...) HETNN_WORD_##operands(word)
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_WORD_1
+#undef HETNN_WORD_2
 // NOLINTEND(readability-identifier-naming)
 
 namespace {

@@ -209,6 +209,14 @@ static Range FloorDivide(const Range& x, const Range& y) {
   return {std::floor(quotient.lo) - 1, std::ceil(quotient.hi) + 1, quotient.nan || is_endless(x)};
 }
 
+#define HETNN_WORD_1(word) \
+  static Range word(const Range& /*x*/) { return anything(); }
+#define HETNN_WORD_2(word) \
+  static Range word(const Range& /*x*/, const Range& /*y*/) { return anything(); }
+#define HETNN_SPECIAL(name, word, operands, ...) HETNN_WORD_##operands(word)
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_WORD_1
+#undef HETNN_WORD_2
 // NOLINTEND(readability-identifier-naming)
 
 double Range::largest() const { return std::max(std::abs(lo), std::abs(hi)); }

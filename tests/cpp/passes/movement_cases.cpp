@@ -100,6 +100,17 @@ const Cases& movement_cases() {
   %y = div(%t, %c) : f32[2,3,4]
 })",
            "div expand"},
+          {"function_of_expanded", R"(graph @g {stage = imported} (%x: f32[3,1], %z: f32[2,3,4]) -> (%y) {
+  %t = expand(%x) {shape = [2,3,4]} : f32[2,3,4]
+  %y = sub(%z, %t) : f32[2,3,4]
+})",
+           "sub"},
+          {"function_of_expanded", R"(graph @g {stage = imported} (%x: f32[1,4], %z: f32[3,4]) -> (%y) {
+  %t = expand(%x) {shape = [3,4]} : f32[3,4]
+  %m = gt(%z, %z) : bool[3,4]
+  %y = where(%m, %t, %z) : f32[3,4]
+})",
+           "gt where"},
           {"function_of_line", R"(graph @g {stage = imported} (%x: f32[2,3,1,6]) -> (%y) {
   %t = reshape(%x) {shape = [2,3,6]} : f32[2,3,6]
   %y = tanh(%t) : f32[2,3,6]
@@ -173,6 +184,16 @@ const Cases& movement_cases() {
   %c = constant() {value = f32[3] {7, 1, 2}} : f32[3]
   %t = expand(%x) {shape = [2,3]} : f32[2,3]
   %y = div(%t, %c) : f32[2,3]
+})"},
+          {"function_of_expanded", "an operand of reals is expanded, another one has the result's shape",
+           R"(graph @g {stage = imported} (%x: f32[3], %z: f32[2,1]) -> (%y) {
+  %t = expand(%x) {shape = [2,3]} : f32[2,3]
+  %y = mul(%t, %z) : f32[2,3]
+})"},
+          {"function_of_expanded", "an operand of reals is expanded, another one has the result's shape",
+           R"(graph @g {stage = imported} (%x: i8{0.5:1}[3], %z: i8{0.5:1}[2,3]) -> (%y) {
+  %t = expand(%x) {shape = [2,3]} : i8{0.5:1}[2,3]
+  %y = gt(%t, %z) : bool[2,3]
 })"},
           {"linear_of_joined_axes", "the result keeps the last axis of the linear layer",
            R"(graph @g {stage = imported} (%x: f32[2,3,4], %w: f32[5,4]) -> (%y) {

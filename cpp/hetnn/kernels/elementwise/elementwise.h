@@ -7,8 +7,6 @@
 // binary_i8  the same of two quantized i8: in f32 on the reals, rounded once. params NAME.scales and NAME.zeros of the
 //         operator's inputs and of y.
 // compare see compare.h.
-// special  x -> y or a, b (broadcast together) -> y, f32 or f64. params function, of the operators special and
-//         special_binary.
 // nary    x_0 ... x_{n-1} of the output's shape (or broadcast), f32 -> y.  n from 1 to 100.
 //         params op: add mul maximum minimum; coefficients ([] = all 1; add only); fan_in (0 = default of the machine,
 //         else 2..16: how many streams one pass over a tile reads; products and extremes at most 4); deterministic (0;
@@ -27,8 +25,6 @@ Refusal serves_integer_binary(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_binary(const KernelCall& call);
 Refusal serves_where(const KernelCall& call);
 std::unique_ptr<Kernel> make_where(const KernelCall& call);
-Refusal serves_special(const KernelCall& call);
-std::unique_ptr<Kernel> make_special(const KernelCall& call);
 Refusal serves_nary(const KernelCall& call);
 std::unique_ptr<Kernel> make_nary(const KernelCall& call);
 

@@ -17,6 +17,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
+#define HETNN_SPECIAL(...)
 #define HETNN_FUNCTION(name, operands, ...)                                                                      \
   void Finish_##name(const MicroTile& t, int rows, int vectors) {                                                \
     const VF c0 = Const(t.c0), c1 = Const(t.c1);                                                                 \
@@ -28,6 +29,7 @@ namespace {
 const FinishFunction* Functions() {
   static constexpr FinishFunction kFunctions[] = {
 #define HETNN_FUNCTION(name, ...) Finish_##name,
+#define HETNN_SPECIAL(...) nullptr,
 #include "hetnn/ops/elementwise/formulas.inc"
   };
   return kFunctions;

@@ -78,7 +78,7 @@ struct MicroTable {
 /// is read.
 const MicroTable& micro_table(DType weights = DType::f32);
 
-/// By ops::Function; null where the instruction set has none.
+/// By ops::Function; none of special ones, null where the instruction set has none.
 const FinishFunction* finish_functions();
 
 }  // namespace hetnn::kernels

@@ -286,8 +286,14 @@ HETNN_REAL(RoundDown)
 HETNN_REAL(RoundUp)
 HETNN_REAL(RoundToZero)
 HETNN_REAL(RoundToEven)
+#define HETNN_REAL_1 HETNN_REAL
+#define HETNN_REAL_2 HETNN_REAL2
+#define HETNN_SPECIAL(name, word, operands, ...) HETNN_REAL_##operands(word)
+#include "hetnn/ops/elementwise/formulas.inc"
 #undef HETNN_REAL
 #undef HETNN_REAL2
+#undef HETNN_REAL_1
+#undef HETNN_REAL_2
 template <typename V>
 Complex<V> Select(const Complex<V>& /*condition*/, const Complex<V>& /*a*/, const Complex<V>& /*b*/) {
   return complex::none<V>();

@@ -26,6 +26,19 @@ template <typename V>
 V square(const V& x) {
   return Mul(x, x);
 }
+template <typename V>
+V side(const V& x) {
+  return Select(Gt(x, number<V>(0)), number<V>(1), Select(Gt(number<V>(0), x), number<V>(-1), number<V>(0)));
+}
+template <typename V>
+V but_at_zero(const V& x, double there, const V& elsewhere) {
+  return Select(Gt(Abs(x), number<V>(0)), elsewhere, number<V>(there));
+}
+// The density of a gamma distribution of shape a.
+template <typename V>
+V gamma_density(const V& a, const V& x) {
+  return Exp(Sub(Sub(Mul(Sub(a, number<V>(1)), Log(x)), x), Lgamma(a)));
+}
 // The chain rule: of x's word with the derivative `by` at x.
 template <typename V>
 Dual<V> chained(const Dual<V>& x, const V& value, const V& by) {
@@ -46,7 +59,7 @@ Dual<V> flat(const V& value) {
     return chained(u, y, V(__VA_ARGS__)); \
   }
 HETNN_SLOPE(Neg, number<V>(-1))
-HETNN_SLOPE(Abs, Select(Gt(x, number<V>(0)), number<V>(1), Select(Gt(number<V>(0), x), number<V>(-1), number<V>(0))))
+HETNN_SLOPE(Abs, side(x))
 HETNN_SLOPE(Sqrt, Div(number<V>(0.5), y))
 HETNN_SLOPE(Exp, y)
 HETNN_SLOPE(Exp2, Mul(y, number<V>(std::numbers::ln2)))
@@ -75,6 +88,25 @@ HETNN_SLOPE(RoundDown, number<V>(0))
 HETNN_SLOPE(RoundUp, number<V>(0))
 HETNN_SLOPE(RoundToZero, number<V>(0))
 HETNN_SLOPE(RoundToEven, number<V>(0))
+HETNN_SLOPE(Lgamma, Digamma(x))
+HETNN_SLOPE(Digamma, Polygamma(number<V>(1), x))
+HETNN_SLOPE(Erfinv, Mul(number<V>(0.5 / std::numbers::inv_sqrtpi), Exp(square(y))))
+HETNN_SLOPE(Erfcx, Sub(Mul(number<V>(2), Mul(x, y)), number<V>(2 * std::numbers::inv_sqrtpi)))
+HETNN_SLOPE(Ndtri, Mul(number<V>(std::numbers::sqrt2 / std::numbers::inv_sqrtpi), Exp(Mul(number<V>(0.5), square(y)))))
+HETNN_SLOPE(AiryAi, Unknown(number<V>(1)))
+HETNN_SLOPE(BesselJ0, Neg(BesselJ1(x)))
+HETNN_SLOPE(BesselJ1, but_at_zero(x, 0.5, Sub(BesselJ0(x), Div(y, x))))
+HETNN_SLOPE(BesselY0, Neg(BesselY1(x)))
+HETNN_SLOPE(BesselY1, Sub(BesselY0(x), Div(y, x)))
+HETNN_SLOPE(I0, I1(x))
+HETNN_SLOPE(I1, but_at_zero(x, 0.5, Sub(I0(x), Div(y, x))))
+HETNN_SLOPE(I0e, Sub(I1e(x), Mul(y, side(x))))
+HETNN_SLOPE(I1e, but_at_zero(x, 0.5, Sub(I0e(x), Mul(y, Add(side(x), Div(number<V>(1), x))))))
+HETNN_SLOPE(K0, Neg(K1(x)))
+HETNN_SLOPE(K1, Sub(Neg(K0(x)), Div(y, x)))
+HETNN_SLOPE(K0e, Sub(y, K1e(x)))
+HETNN_SLOPE(K1e, Sub(Sub(y, Div(y, x)), K0e(x)))
+HETNN_SLOPE(SphericalJ0, but_at_zero(x, 0, Div(Sub(Cos(x), y), x)))
 #undef HETNN_SLOPE
 
 #define HETNN_SLOPES(word, ...)                            \
@@ -104,6 +136,24 @@ HETNN_SLOPES(FloorDivide, number<V>(0))
 // A power 0 does not grow with x, and a power of 0 not with y.
 HETNN_SLOPES(Pow, Add(Mul(dx, Select(Gt(Abs(y), number<V>(0)), Mul(y, Pow(x, Sub(y, number<V>(1)))), number<V>(0))),
                       Mul(dy, Select(Gt(Abs(x), number<V>(0)), Mul(z, Log(x)), number<V>(0)))))
+HETNN_SLOPES(Zeta, Add(Unknown(dx), Neg(Mul(dy, Mul(x, Zeta(Add(x, number<V>(1)), y))))))
+HETNN_SLOPES(Igamma, Add(Unknown(dx), Mul(dy, gamma_density(x, y))))
+HETNN_SLOPES(Igammac, Sub(Unknown(dx), Mul(dy, gamma_density(x, y))))
+HETNN_SLOPES(Polygamma, Add(Unknown(dx), Mul(dy, Polygamma(Add(x, number<V>(1)), y))))
+// Degrees are whole.
+HETNN_SLOPES(ChebyshevT, Mul(dx, Mul(RoundToZero(y), ChebyshevU(x, Sub(y, number<V>(1))))))
+HETNN_SLOPES(ChebyshevU, Unknown(dx))
+HETNN_SLOPES(ChebyshevV, Unknown(dx))
+HETNN_SLOPES(ChebyshevW, Unknown(dx))
+HETNN_SLOPES(ShiftedChebyshevT,
+             Mul(dx, Mul(Mul(number<V>(2), RoundToZero(y)), ShiftedChebyshevU(x, Sub(y, number<V>(1))))))
+HETNN_SLOPES(ShiftedChebyshevU, Unknown(dx))
+HETNN_SLOPES(ShiftedChebyshevV, Unknown(dx))
+HETNN_SLOPES(ShiftedChebyshevW, Unknown(dx))
+HETNN_SLOPES(HermiteH, Mul(dx, Mul(Mul(number<V>(2), RoundToZero(y)), HermiteH(x, Sub(y, number<V>(1))))))
+HETNN_SLOPES(HermiteHe, Mul(dx, Mul(RoundToZero(y), HermiteHe(x, Sub(y, number<V>(1))))))
+HETNN_SLOPES(LaguerreL, Unknown(dx))
+HETNN_SLOPES(LegendreP, Unknown(dx))
 #undef HETNN_SLOPES
 
 template <typename V>

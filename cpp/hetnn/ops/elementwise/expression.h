@@ -43,6 +43,8 @@ inline Expression MulAdd(const Expression& x, const Expression& y, const Express
 inline Expression Quotient(const Expression& x, const Expression& y) { return Div(x, y); }
 Expression Select(const Expression& condition, const Expression& x, const Expression& y);
 Expression Not(const Expression& x);
+/// What an operand's slope brings where no derivative by it is known.
+inline Expression Unknown(const Expression& slope) { return slope.is(0) ? slope : Expression(); }
 inline Expression Holds(const Expression& x) { return Expression::of("ne", {x, Expression::constant(0)}); }
 inline Expression AtLeast(const Expression& limit, const Expression& x) {
   return Expression::of("maximum", {limit, x});
@@ -95,8 +97,14 @@ HETNN_WORD(RoundDown, "floor")
 HETNN_WORD(RoundUp, "ceil")
 HETNN_WORD(RoundToZero, "trunc")
 HETNN_WORD(RoundToEven, "round")
+#define HETNN_WORD_1(name, word) HETNN_WORD(word, #name)
+#define HETNN_WORD_2(name, word) HETNN_WORD2(word, #name)
+#define HETNN_SPECIAL(name, word, operands, ...) HETNN_WORD_##operands(name, word)
+#include "hetnn/ops/elementwise/formulas.inc"
 #undef HETNN_WORD
 #undef HETNN_WORD2
+#undef HETNN_WORD_1
+#undef HETNN_WORD_2
 // NOLINTEND(readability-identifier-naming)
 
 }  // namespace hetnn::ops

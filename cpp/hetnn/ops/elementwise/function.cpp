@@ -135,6 +135,15 @@ std::span<const FunctionDef> functions() { return kFunctions; }
 
 const FunctionDef& function_def(Function function) { return kFunctions[static_cast<size_t>(function)]; }
 
+bool is_special(Function function) {
+  static constexpr bool kSpecial[] = {
+#define HETNN_FUNCTION(...) false,
+#define HETNN_SPECIAL(...) true,
+#include "hetnn/ops/elementwise/formulas.inc"
+  };
+  return kSpecial[static_cast<size_t>(function)];
+}
+
 std::optional<Function> function_from_name(std::string_view name) {
   const auto* at = std::ranges::find(kFunctions, name, &FunctionDef::name);
   if (at == std::end(kFunctions)) return std::nullopt;
@@ -177,6 +186,7 @@ OpDef elementwise(Function function, OpDef def) {
   if (def.inputs.empty()) def.inputs = {{"a", "any shape"}, {"b", "broadcasts with a"}};
   def.traits |= static_cast<uint32_t>(Trait::elementwise);
   if (!unary) def.traits |= static_cast<uint32_t>(Trait::compute);
+  if (is_special(function)) def.traits |= static_cast<uint32_t>(Trait::special);
   const bool real = row.domain == Domain::reals;
   if (!def.infer) {
     if (unary) {

@@ -44,6 +44,8 @@ struct FunctionDef {
 /// All rows, in the order of the enumeration.
 std::span<const FunctionDef> functions();
 const FunctionDef& function_def(Function function);
+/// Whether it is a row of the kind HETNN_SPECIAL.
+bool is_special(Function function);
 std::optional<Function> function_from_name(std::string_view name);
 
 std::optional<Predicate> predicate_from_name(std::string_view name);

@@ -5,8 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <type_traits>
+
+#include "hetnn/ops/special/functions.h"
 
 namespace hetnn::ops::vocabulary {
 
@@ -33,6 +36,8 @@ template <typename V> V BitOr(V x, V y) { return static_cast<V>(x | y); }
 template <typename V> V BitXor(V x, V y) { return static_cast<V>(x ^ y); }
 template <typename V> V BitNot(V x) { return static_cast<V>(~x); }
 template <> inline bool BitNot(bool x) { return !x; }
+// What an operand's slope brings where no derivative by it is known.
+template <typename V> V Unknown(V slope) { return slope == V(0) ? slope : std::numeric_limits<V>::quiet_NaN(); }
 template <typename V> V Select(bool first, V x, V y) { return first ? x : y; }
 template <typename V> V AtLeast(V limit, V x) { return x < limit ? limit : x; }
 template <typename V> V AtMost(V limit, V x) { return x > limit ? limit : x; }
@@ -72,6 +77,22 @@ template <typename V> V Acosh(V x) { return std::acosh(x); }
 template <typename V> V Atanh(V x) { return std::atanh(x); }
 template <typename V> V Atan2(V x, V y) { return std::atan2(x, y); }
 // clang-format on
+
+// The words of special functions.
+#define HETNN_WORD_1(name, word) \
+  template <typename V>          \
+  V word(V x) {                  \
+    return special::name(x);     \
+  }
+#define HETNN_WORD_2(name, word) \
+  template <typename V>          \
+  V word(V x, V y) {             \
+    return special::name(x, y);  \
+  }
+#define HETNN_SPECIAL(name, word, operands, ...) HETNN_WORD_##operands(name, word)
+#include "hetnn/ops/elementwise/formulas.inc"
+#undef HETNN_WORD_1
+#undef HETNN_WORD_2
 
 template <typename V>
 V Abs(V x) {

@@ -4,20 +4,18 @@
 #include <numbers>
 
 #include "hetnn/ops/special/functions.h"
+#include "hetnn/ops/special/series.h"
 
 namespace hetnn::ops::special {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kPi = std::numbers::pi;
-
-// sqrt(2 pi x) exp(-x) I_n(x), or with sign -1 exp(x) K_n(x) sqrt(2 x / pi), for large x: a falling series in 1/x.
-double scaled_tail(double order, double x, double sign) {
+// sqrt(2 pi x) exp(-x) I_n(x) for large x: a falling series in 1/x.
+double scaled_tail(double order, double x) {
   const double mu = 4 * order * order;
   double term = 1, sum = 1;
   for (int k = 1; k < 20; ++k) {
     const double odd = 2 * k - 1;
-    term *= -sign * (mu - odd * odd) / (8 * k * x);
+    term *= -(mu - odd * odd) / (8 * k * x);
     sum += term;
   }
   return sum;
@@ -27,20 +25,9 @@ constexpr double kLarge = 60;  // where the series above has all digits
 
 double scaled_i(double order, double x) {
   const double size = std::abs(x);
-  const double value = size > kLarge ? scaled_tail(order, size, 1) / std::sqrt(2 * kPi * size)
+  const double value = size > kLarge ? scaled_tail(order, size) / std::sqrt(2 * kPi * size)
                                      : std::exp(-size) * std::cyl_bessel_i(order, size);
   return order == 1 && x < 0 ? -value : value;
-}
-
-double scaled_k(double order, double x) {
-  if (x < 0 || std::isnan(x)) return kNan;
-  if (x == 0) return kInf;
-  return x > kLarge ? scaled_tail(order, x, -1) * std::sqrt(kPi / (2 * x)) : std::exp(x) * std::cyl_bessel_k(order, x);
-}
-
-double y_of(double order, double x) {
-  if (x < 0 || std::isnan(x)) return kNan;
-  return x == 0 ? -kInf : std::cyl_neumann(order, x);
 }
 
 // p_n of p_{k+1} = next(k, p_k, p_{k-1}) from p_0 = 1 and p_1; 0 for n < 0.
@@ -65,21 +52,18 @@ double chebyshev(double x, double n, double first) {
 
 }  // namespace
 
-double bessel_j0(double x) { return std::isnan(x) ? x : std::cyl_bessel_j(0, std::abs(x)); }
-double bessel_j1(double x) {
-  if (std::isnan(x)) return x;
-  return x < 0 ? -std::cyl_bessel_j(1, -x) : std::cyl_bessel_j(1, x);
-}
-double bessel_y0(double x) { return y_of(0, x); }
-double bessel_y1(double x) { return y_of(1, x); }
-double scaled_modified_bessel_i0(double x) { return std::isnan(x) ? x : scaled_i(0, x); }
-double scaled_modified_bessel_i1(double x) { return std::isnan(x) ? x : scaled_i(1, x); }
-double modified_bessel_i0(double x) { return std::exp(std::abs(x)) * scaled_modified_bessel_i0(x); }
-double modified_bessel_i1(double x) { return std::exp(std::abs(x)) * scaled_modified_bessel_i1(x); }
-double scaled_modified_bessel_k0(double x) { return scaled_k(0, x); }
-double scaled_modified_bessel_k1(double x) { return scaled_k(1, x); }
-double modified_bessel_k0(double x) { return std::exp(-x) * scaled_k(0, x); }
-double modified_bessel_k1(double x) { return std::exp(-x) * scaled_k(1, x); }
+double bessel_j0(double x) { return series::SeriesJ0(x); }
+double bessel_j1(double x) { return series::SeriesJ1(x); }
+double bessel_y0(double x) { return series::SeriesY0(x); }
+double bessel_y1(double x) { return series::SeriesY1(x); }
+double i0e(double x) { return std::isnan(x) ? x : scaled_i(0, x); }
+double i1e(double x) { return std::isnan(x) ? x : scaled_i(1, x); }
+double i0(double x) { return std::exp(std::abs(x)) * i0e(x); }
+double i1(double x) { return std::exp(std::abs(x)) * i1e(x); }
+double scaled_modified_bessel_k0(double x) { return series::SeriesK0e(x); }
+double scaled_modified_bessel_k1(double x) { return series::SeriesK1e(x); }
+double modified_bessel_k0(double x) { return series::SeriesK0(x); }
+double modified_bessel_k1(double x) { return series::SeriesK1(x); }
 
 double spherical_bessel_j0(double x) {
   if (std::isinf(x)) return 0;
@@ -97,24 +81,28 @@ double airy_ai(double x) {
   return std::sqrt(size) / 3 * (1.5 * j - 0.5 * std::numbers::sqrt3 * y);
 }
 
-double chebyshev_t(double x, double n) { return chebyshev(x, n, x); }
-double chebyshev_u(double x, double n) { return chebyshev(x, n, 2 * x); }
-double chebyshev_v(double x, double n) { return chebyshev(x, n, 2 * x - 1); }
-double chebyshev_w(double x, double n) { return chebyshev(x, n, 2 * x + 1); }
-double hermite_h(double x, double n) {
+double chebyshev_polynomial_t(double x, double n) { return chebyshev(x, n, x); }
+double shifted_chebyshev_polynomial_t(double x, double n) { return chebyshev_polynomial_t(2 * x - 1, n); }
+double chebyshev_polynomial_u(double x, double n) { return chebyshev(x, n, 2 * x); }
+double shifted_chebyshev_polynomial_u(double x, double n) { return chebyshev_polynomial_u(2 * x - 1, n); }
+double chebyshev_polynomial_v(double x, double n) { return chebyshev(x, n, 2 * x - 1); }
+double shifted_chebyshev_polynomial_v(double x, double n) { return chebyshev_polynomial_v(2 * x - 1, n); }
+double chebyshev_polynomial_w(double x, double n) { return chebyshev(x, n, 2 * x + 1); }
+double shifted_chebyshev_polynomial_w(double x, double n) { return chebyshev_polynomial_w(2 * x - 1, n); }
+double hermite_polynomial_h(double x, double n) {
   return polynomial(n, 2 * x, [x](double k, double at, double before) { return 2 * x * at - 2 * k * before; });
 }
-double hermite_he(double x, double n) {
+double hermite_polynomial_he(double x, double n) {
   return polynomial(n, x, [x](double k, double at, double before) { return x * at - k * before; });
 }
-float hermite_he_f32(float x, float n) {
+float hermite_polynomial_he(float x, float n) {
   return polynomial(n, x, [x](float k, float at, float before) { return std::fma(x, at, -(k * before)); });
 }
-double laguerre_l(double x, double n) {
+double laguerre_polynomial_l(double x, double n) {
   return polynomial(n, 1 - x,
                     [x](double k, double at, double before) { return ((2 * k + 1 - x) * at - k * before) / (k + 1); });
 }
-double legendre_p(double x, double n) {
+double legendre_polynomial_p(double x, double n) {
   return polynomial(n, x,
                     [x](double k, double at, double before) { return ((2 * k + 1) * x * at - k * before) / (k + 1); });
 }

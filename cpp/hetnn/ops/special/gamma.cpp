@@ -4,12 +4,12 @@
 #include <numbers>
 
 #include "hetnn/ops/special/functions.h"
+#include "hetnn/ops/special/series.h"
 
 namespace hetnn::ops::special {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kPi = std::numbers::pi, kEps = std::numeric_limits<double>::epsilon();
+constexpr double kEps = std::numeric_limits<double>::epsilon();
 
 // x^a e^-x / gamma(a).
 double gamma_density(double a, double x) { return std::exp(a * std::log(x) - x - std::lgamma(a)); }
@@ -72,6 +72,7 @@ double trigamma(double x) {
 }
 
 double polygamma(double n, double x) {
+  if (n != std::trunc(n)) return kNan;
   if (n == 0) return digamma(x);
   if (n == 1) return trigamma(x);
   return (std::fmod(n, 2) == 0 ? -1 : 1) * std::exp(std::lgamma(n + 1)) * zeta(n + 1, x);
@@ -93,7 +94,7 @@ float trigamma_f32(float x) {
 
 }  // namespace
 
-float polygamma_f32(float n, float x) {
+float polygamma(float n, float x) {
   return n == 1 ? trigamma_f32(x) : static_cast<float>(polygamma(static_cast<double>(n), static_cast<double>(x)));
 }
 
@@ -166,22 +167,27 @@ double erfcx(double x) {
 }
 
 double erfinv(double x) {
-  if (std::abs(x) >= 1 || std::isnan(x)) return std::abs(x) == 1 ? std::copysign(kInf, x) : kNan;
-  return std::copysign(ndtri((1 - std::abs(x)) / 2) / std::numbers::sqrt2, x);
+  const double size = std::abs(x);
+  if (!(size < 1)) return size == 1 ? std::copysign(kInf, x) : kNan;
+  if (size > 0.5) return std::copysign(ndtri((1 - size) / 2) / std::numbers::sqrt2, x);
+  double y = series::SingleErfinv(size);
+  y -= (std::erf(y) - size) * std::exp(y * y) / (2 * std::numbers::inv_sqrtpi);
+  return std::copysign(y, x);
 }
 
-// Newton's method on log p = log(erfc(-y / sqrt 2) / 2), from the leading behaviour of its tail.
+// Newton's method on log p = log(erfc(-y / sqrt 2) / 2), from the digits that f32 needs.
 double ndtri(double p) {
   if (p < 0 || p > 1 || std::isnan(p)) return kNan;
   if (p == 0 || p == 1) return p == 0 ? -kInf : kInf;
   if (p > 0.5) return -ndtri(1 - p);
-  double y = p > 0.1 ? (p - 0.5) * std::sqrt(2 * kPi) : -std::sqrt(-2 * std::log(p));
+  double y = series::SingleNdtri(p);
   for (int k = 0; k < 50; ++k) {
     const double mass = 0.5 * std::erfc(-y / std::numbers::sqrt2);
     const double density = std::exp(-0.5 * y * y) / std::sqrt(2 * kPi);
     const double step = mass / density * std::log(mass / p);
     y -= step;
-    if (std::abs(step) <= 4 * kEps * std::abs(y)) break;
+    // The next one would be its square.
+    if (std::abs(step) <= 1e-8 * std::abs(y)) break;
   }
   return y;
 }

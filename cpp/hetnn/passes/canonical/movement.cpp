@@ -350,6 +350,45 @@ Rule quotient_of_expanded() {
           }};
 }
 
+// Functions of several operands that broadcast.
+std::vector<std::string_view> functions_of_several() {
+  std::vector<std::string_view> out;
+  for (const ops::OpDef* op : ops::OpTable::global().all()) {
+    if (op->has(ops::Trait::elementwise) && !op->has(ops::Trait::channelwise) && op->inputs.size() > 1)
+      out.push_back(op->name);
+  }
+  return out;
+}
+
+bool is_expanded(const ir::Value& x) { return x.producer() && x.producer()->op().name == "expand"; }
+// The operand that is expanded beside one that has the result's shape by itself; -1 where there is none.
+int expanded_operand(const Match& m) {
+  const std::vector<ir::Value*>& in = m.root()->inputs();
+  const auto is_whole = [&](const ir::Value* x) { return x->shape() == m.root()->output()->shape(); };
+  for (size_t k = 0; k < in.size(); ++k) {
+    if (!is_expanded(*in[k]) || in[k]->type().quant) continue;
+    for (size_t other = 0; other < in.size(); ++other)
+      if (other != k && is_whole(in[other])) return static_cast<int>(k);
+  }
+  return -1;
+}
+
+// What broadcasts is read where it lies.
+Rule function_of_expanded() {
+  return {.name = "function_of_expanded",
+          .equation = "f(expand(x), y) = f(x, y)",
+          .pattern = one_of(functions_of_several()),
+          .guards = {{"an operand of reals is expanded, another one has the result's shape",
+                      [](const Match& m) { return expanded_operand(m) >= 0; }}},
+          .exactness = kBits,
+          .rewrite = [](const Match& m, Build& build) {
+            std::vector<ir::Value*> inputs = m.root()->inputs();
+            ir::Value*& expanded = inputs[static_cast<size_t>(expanded_operand(m))];
+            expanded = expanded->producer()->input(0);
+            return build.like(*m.root(), inputs);
+          }};
+}
+
 bool step_is_one(const Match& m) { return m.root()->integer("step") == Dim(1); }
 
 }  // namespace
@@ -373,6 +412,7 @@ const RuleSet& movement() {
        reshape_of_view(),
        linear_of_joined_axes(),
        quotient_of_expanded(),
+       function_of_expanded(),
        function_of_line(),
        channels_of_line(),
        sum_of_lines(),

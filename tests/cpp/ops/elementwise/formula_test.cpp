@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -29,10 +30,14 @@ TEST(Formula, DualNumbersHaveTheSlopeOfEveryFunction) {
   const auto constant = [](double v) { return Dual<double>{v, 0}; };
   for (size_t k = 0; k < functions().size(); ++k) {
     const auto function = static_cast<Function>(k);
+    const std::vector<Expression> known = slopes_of(function);
     int compared = 0;
-    for (const double x : kPoints) {
+    std::vector<double> first(std::begin(kPoints), std::end(kPoints));
+    first.insert(first.end(), {2, 4});  // some take whole numbers alone
+    for (const double x : first) {
       for (const double y : kPoints) {
         for (int by = 0; by < functions()[k].operands; ++by) {
+          if (!known[static_cast<size_t>(by)]) continue;  // the row's words say that there is none
           const Dual<double> dx = {x, by == 0 ? 1.0 : 0.0}, dy = {y, by == 1 ? 1.0 : 0.0};
           const Dual<double> found = apply(function, dx, dy, constant(kC0), constant(kC1));
           const double value = apply(function, x, y, kC0, kC1);
@@ -48,7 +53,8 @@ TEST(Formula, DualNumbersHaveTheSlopeOfEveryFunction) {
         }
       }
     }
-    EXPECT_GT(compared, 20) << functions()[k].name;
+    EXPECT_EQ(compared > 20, std::ranges::any_of(known, [](const auto& each) { return bool(each); }))
+        << functions()[k].name;
   }
 }
 

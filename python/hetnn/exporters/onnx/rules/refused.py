@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hetnn.exporters.onnx.rules.call import Call, exports
+from hetnn.exporters.registry import operators
 
 _REASONS: dict[str, Sequence[str]] = {
     "ONNX has no factors of matrices": (
@@ -45,7 +46,6 @@ _REASONS: dict[str, Sequence[str]] = {
     "its trees lie in tables of hetnn's own, joined as ai.onnx.ml's are not": ("tree_ensemble",),
     "ONNX has no running extremes": ("cummax", "cummin"),
     "ONNX has no running sum of exponentials": ("logcumsumexp",),
-    "ONNX has no such function": ("special", "special_binary"),
     "ONNX has no common divisor": ("gcd",),
     "ONNX has no path through a matrix": ("cheapest_path",),
     "ONNX has no product with matrices that rows choose": ("grouped_matmul",),
@@ -60,3 +60,4 @@ def _refused(why: str, ops: Sequence[str]) -> None:
 
 for _why, _ops in _REASONS.items():
     _refused(_why, _ops)
+_refused("ONNX has no such function", [name for name, op in operators().items() if "special" in op["traits"]])

@@ -154,8 +154,8 @@ def _round(call: Call) -> Any:
 def _polygamma(call: Call) -> Any:
     x = call.cast(call["self"], call.dtype())
     if call["n"] == 0:
-        return call.create("special", [x], function="digamma")
-    return call.create("special_binary", [call.constant(call["n"], x.dtype), x], function="polygamma")
+        return call.create("digamma", [x])
+    return call.create("polygamma", [call.constant(call["n"], x.dtype), x])
 
 
 @rule("prod.default", "prod.dim_int")

@@ -62,20 +62,6 @@ _SAME_NAME = [
     "where",
     "shift_left",
 ]
-_SPECIAL = {
-    "bessel_i0": "i0",
-    "bessel_i0e": "i0e",
-    "bessel_i1": "i1",
-    "bessel_i1e": "i1e",
-    "bessel_j0": "bessel_j0",
-    "bessel_j1": "bessel_j1",
-    "digamma": "digamma",
-    "erf_inv": "erfinv",
-    "erfcx": "erfcx",
-    "lgamma": "lgamma",
-    "ndtri": "ndtri",
-    "spherical_bessel_j0": "spherical_bessel_j0",
-}
 
 
 def _name(call: Call) -> str:
@@ -90,16 +76,6 @@ def _elementwise(call: Call) -> Any:
 @TORCH.rule("prims.shift_right_arithmetic.default")
 def _shift_right(call: Call) -> Any:
     return call.create("shift_right", call.tensors())
-
-
-@TORCH.rule(*(f"prims.{name}.default" for name in _SPECIAL))
-def _special(call: Call) -> Any:
-    return call.create("special", call.tensors(), function=_SPECIAL[_name(call)])
-
-
-@TORCH.rule("prims.zeta.default")
-def _zeta(call: Call) -> Any:
-    return call.create("special_binary", call.tensors(), function="zeta")
 
 
 @TORCH.rule("prims.cat.default")

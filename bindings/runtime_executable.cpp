@@ -75,9 +75,9 @@ py::list times_of(const std::vector<runtime::SubprogramTime>& times) {
   return rows;
 }
 
-py::list commands_of(const runtime::RunTimes& times) {
+py::list commands_of(const std::vector<runtime::CommandTime>& times) {
   py::list rows;
-  for (const auto& row : times.commands) {
+  for (const auto& row : times) {
     py::list rivals;
     for (const auto& rival : row.rivals) {
       py::dict told(py::arg("kernel") = rival.kernel);
@@ -269,7 +269,9 @@ void bind_runtime_executable(py::module_& m) {
             return out;
           },
           "Of every row of `commands`, the number of its subprogram.")
-      .def("commands", &commands_of, "A row a kernel of the cpu, where they were timed.");
+      .def(
+          "commands", [](const runtime::RunTimes& times) { return commands_of(times.commands); },
+          "A row a kernel of the cpu, where they were timed.");
   py::class_<Stop>(m, "Stop", "Ends runs early: when it is asked to, or when the time is up.")
       .def(py::init([](std::optional<double> timeout_s) {
              std::optional<Stop::Clock::time_point> deadline;
@@ -434,7 +436,18 @@ void bind_runtime_executable(py::module_& m) {
           "The inputs' shapes at the example's sizes, by name.")
       .def_property_readonly("threads", &Executable::threads)
       .def("arena_bytes", &Executable::arena_bytes, py::arg("bindings"), py::call_guard<py::gil_scoped_release>(),
-           "Bytes of the arena for these sizes.");
+           "Bytes of the arena for these sizes.")
+      .def(
+          "described",
+          [](Executable& executable, const Bindings& bindings) {
+            std::vector<runtime::CommandTime> rows;
+            {
+              const py::gil_scoped_release released;
+              rows = executable.described(bindings);
+            }
+            return commands_of(rows);
+          },
+          py::arg("bindings"), "The rows of a run's `commands` without their times, for these sizes.");
 }
 
 }  // namespace hetnn

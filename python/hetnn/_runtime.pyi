@@ -225,6 +225,12 @@ class Executable:
         """
         Bytes of the arena for these sizes.
         """
+    def described(
+        self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]
+    ) -> list[typing.Any]:
+        """
+        The rows of a run's `commands` without their times, for these sizes.
+        """
     def example_shapes(self) -> dict[str, list[int]]:
         """
         The inputs' shapes at the example's sizes, by name.

@@ -50,6 +50,7 @@ struct Draft {
   plan::NetworkPlan plan;
 
   backends::Assembler assembler;
+  std::vector<int64_t> blocks;      // that each subgraph runs a batch in; 1: at once
   std::vector<Subgraph> subgraphs;  // by number
   std::vector<report::FusionRow> fusions;
   std::map<std::string, std::unique_ptr<Draft>, std::less<>> bodies;  // of loops, by name

@@ -148,6 +148,9 @@ struct OpDef {
   /// Arithmetic work; none: one flop for every element of an elementwise operator, else nothing.
   Work (*work)(const Call&) = nullptr;
   std::vector<Metric> (*metrics)(const Call&) = nullptr;
+  /// Whether it computes entry n of a batch, index n along axis 0, of the inputs that are named and of its outputs,
+  /// from entry n alone (ops/batch.h); none: elementwise operators do, others not.
+  bool (*keeps_batch)(const Call&, std::span<const bool> batched) = nullptr;
   std::vector<Constraint> constraints = {};
 
   /// Largest max|difference| / max|reference| of any device's f32 result.

@@ -149,9 +149,14 @@ report::Report report_of(const NetworkPlan& plan, const ir::Graph& graph, std::s
     device.macs += plan.problem.macs[k];
     out.graph.push_back(graph_row(plan, graph, k));
   }
-  const std::vector<Subgraph> cuts =
-      graph.stage >= ir::Stage::cut ? subgraphs_of(graph) : std::vector<Subgraph>(result.subgraphs.size());
-  for (size_t s = 0; s < result.subgraphs.size(); ++s) out.subgraphs.push_back(subgraph_row(plan, s, cuts[s]));
+  for (size_t s = 0; s < result.subgraphs.size(); ++s) {
+    // It may have been cut further.
+    std::vector<ir::Node*> nodes;
+    for (const int32_t node : result.nodes[s]) nodes.push_back(plan.nodes[static_cast<size_t>(node)]);
+    const bool is_cut = graph.stage >= ir::Stage::cut;
+    out.subgraphs.push_back(
+        subgraph_row(plan, s, is_cut ? subgraph_of_nodes(graph, {}, std::move(nodes)) : Subgraph()));
+  }
   for (const PartitionCrossing& crossing : result.crossings) out.crossings.push_back(crossing_row(plan, crossing));
   for (PartitionCandidate& candidate : account.candidates)
     out.candidates.push_back({std::move(candidate.name), candidate.cost_us});

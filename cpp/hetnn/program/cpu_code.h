@@ -52,6 +52,11 @@ inline constexpr int64_t kCpuCodeVersion = 2;
 struct CpuCode {
   std::vector<Command> commands;
   bool keep_denormals = false;  // else they count as zeros
+  bool deterministic = false;   // kernels round as their operators' own sums do
+  /// The commands run for so many blocks of a batch's entries, one after another: of the buffers `in_blocks`, the
+  /// subprogram's inputs and outputs, they have the block's part along axis 0; all other buffers hold a block.
+  int64_t blocks = 1;
+  std::vector<int32_t> in_blocks = {};
   bool operator==(const CpuCode&) const = default;
 };
 
@@ -59,6 +64,8 @@ struct CpuCode {
 ops::Type type_of(const Buffer& buffer);
 /// Of every buffer of a program.
 std::vector<ops::Type> types_of_buffers(const Program& program);
+/// The same as the code's commands have them.
+std::vector<ops::Type> types_in_code(const Program& program, const CpuCode& code);
 
 /// As bytes of kind "cpu".
 Code write_cpu_code(const CpuCode& code);

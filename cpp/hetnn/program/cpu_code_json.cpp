@@ -71,6 +71,9 @@ Convert<const ops::OpDef*> op() {
           {{"type", "string"}}};
 }
 
+// A visit has pointers for every command of every block.
+constexpr int64_t kMostBlocks = 1 << 12;
+
 // The attributes of the operator, which is read before them.
 template <typename T>
 Convert<T> attrs() {
@@ -128,19 +131,28 @@ const Fields<CpuCode>& code_fields() {
       {"commands", &CpuCode::commands, json::list_of(object(command_fields)), "calls in order"},
       {"keep_denormals", &CpuCode::keep_denormals, json::truth(),
        "whether numbers too small for a normal f32 or f64 are computed with; else they count as zeros",
-       json::Presence::optional}};
+       json::Presence::optional},
+      {"deterministic", &CpuCode::deterministic, json::truth(),
+       "whether kernels were chosen that round as the operators' own sums do", json::Presence::optional},
+      {"blocks", &CpuCode::blocks, json::integer<int64_t>(1, kMostBlocks),
+       "the calls run for so many blocks of a batch, one after another", json::Presence::optional},
+      {"in_blocks", &CpuCode::in_blocks, json::indices(),
+       "inputs and outputs of the subprogram that hold all blocks, along axis 0", json::Presence::optional}};
   return fields;
 }
 
 // A command is a call whose types are those of its buffers, so that its operator's inference proves the outputs.
 class Checker {
  public:
-  Checker(const Program& program, const Subprogram& subprogram, const std::string& called)
+  Checker(const Program& program, const Subprogram& subprogram, const CpuCode& code, const std::string& called)
       : references_(program, called),
         called_(called),
         types_(types_of_buffers(program)),
         known_(symbols_before(program, subprogram)),
-        undefined_(subprogram.defines.begin(), subprogram.defines.end()) {}
+        undefined_(subprogram.defines.begin(), subprogram.defines.end()) {
+    check_blocks(subprogram, code);
+    types_ = types_in_code(program, code);
+  }
 
   void check(const Command& command, const std::string& at) {
     if (own_inputs(command) < 0) wrong(at, "has more operands of steps than inputs");
@@ -195,6 +207,24 @@ class Checker {
   }
 
  private:
+  void check_blocks(const Subprogram& subprogram, const CpuCode& code) const {
+    if (code.blocks == 1 && code.in_blocks.empty()) return;
+    if (!undefined_.empty()) wrong("blocks", "give values to symbols");
+    for (const int32_t id : code.in_blocks) {
+      references_.read(id, "in_blocks");
+      const Shape& shape = type(id)->shape;
+      const auto names = [&](const std::vector<int32_t>& ids) { return std::ranges::find(ids, id) != ids.end(); };
+      if (!names(subprogram.inputs) && !names(subprogram.outputs))
+        wrong("in_blocks", "names what is no input and no output");
+      if (std::ranges::count(code.in_blocks, id) > 1 || shape.empty() || !shape[0].is_static() ||
+          shape[0].value() % code.blocks != 0)
+        wrong("in_blocks", text("cannot cut ", to_string(shape), " into ", code.blocks, " blocks"));
+    }
+    for (const int32_t id : subprogram.outputs)
+      if (std::ranges::find(code.in_blocks, id) == code.in_blocks.end())
+        wrong("in_blocks", "leaves out an output, which every block would write");
+  }
+
   const ops::Type* type(int32_t id) const { return id < 0 ? nullptr : &types_[static_cast<size_t>(id)]; }
 
   std::vector<ops::Type> inferred(ops::Call& call, const std::string& at) const {
@@ -223,9 +253,9 @@ class Checker {
 
   const References references_;
   const std::string& called_;
-  const std::vector<ops::Type> types_;  // of the program's buffers
-  const std::set<std::string> known_;   // symbols that have values when the code begins
-  std::set<std::string> undefined_;     // those of the subprogram's that no command so far defines
+  std::vector<ops::Type> types_;       // of the program's buffers, as commands have them
+  const std::set<std::string> known_;  // symbols that have values when the code begins
+  std::set<std::string> undefined_;    // those of the subprogram's that no command so far defines
 };
 
 }  // namespace
@@ -235,6 +265,15 @@ ops::Type type_of(const Buffer& buffer) { return {buffer.dtype, buffer.shape, bu
 std::vector<ops::Type> types_of_buffers(const Program& program) {
   std::vector<ops::Type> out;
   for (const Buffer& buffer : program.buffers) out.push_back(type_of(buffer));
+  return out;
+}
+
+std::vector<ops::Type> types_in_code(const Program& program, const CpuCode& code) {
+  std::vector<ops::Type> out = types_of_buffers(program);
+  for (const int32_t id : code.in_blocks) {
+    Dim& entries = out[static_cast<size_t>(id)].shape[0];
+    entries = entries.value() / code.blocks;
+  }
   return out;
 }
 
@@ -273,7 +312,7 @@ CpuCode read_cpu_code(const Code& code, const Subprogram& subprogram, const Prog
                       const std::string& called) {
   const Json document = json::parse(code.as_text(kCpuCodeVersion, called), kCpuCodeJson, called);
   CpuCode out = code_fields().value({document, kCpuCodeJson, called});
-  Checker checker(program, subprogram, called);
+  Checker checker(program, subprogram, out, called);
   for (size_t k = 0; k < out.commands.size(); ++k) checker.check(out.commands[k], text("commands[", k, "]"));
   checker.finish();
   return out;

@@ -360,6 +360,26 @@ void Executable::prepare(std::span<const ops::View> inputs, ops::Results& output
   }
 }
 
+std::vector<CommandTime> Executable::described(const Bindings& bindings) {
+  const auto loaded = this->loaded();
+  std::vector<CommandTime> out;
+  std::set<std::string> known = free_symbols(loaded->program);
+  for (size_t phase = 0; phase < loaded->phases.size(); ++phase) {
+    try {
+      const auto bound = bound_for(phase, values_of(known, bindings));
+      for (size_t k = bound->phase().begin; k < bound->phase().end; ++k) {
+        if (!bound->code(k)) continue;
+        std::vector<CommandTime> rows = bound->code(k)->described();
+        std::ranges::move(rows, std::back_inserter(out));
+      }
+    } catch (const InvalidModel&) {
+      if (phase == 0) throw;  // usual values of sizes that runs find need not go together
+    }
+    add_found(*loaded, phase, known);
+  }
+  return out;
+}
+
 void Executable::verify() const {
   const auto loaded = this->loaded();
   std::vector<Bindings> sizes(1);

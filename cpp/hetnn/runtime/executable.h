@@ -107,6 +107,10 @@ class Executable {
   /// Bytes of the arena, for values of all symbols.
   int64_t arena_bytes(const Bindings& bindings);
 
+  /// What is told of commands besides their times, for values of all symbols: those of the CPU, in the
+  /// program's order.
+  std::vector<CommandTime> described(const Bindings& bindings);
+
   /// Plans runs for the example's sizes and for all that there is code for, and runs none. Throws what is found.
   void verify() const;
 

@@ -25,6 +25,7 @@ std::map<std::string, Found> buffers_by_name(const program::Program& program) {
     for (const int32_t id : subprogram.outputs) writer.emplace(id, static_cast<int32_t>(k));
     if (subprogram.code.kind != "cpu") continue;
     const program::CpuCode code = program::read_cpu_code(subprogram.code, subprogram, program, subprogram.name);
+    if (code.blocks > 1) continue;  // within it there is but a block of each value
     for (const program::Command& command : code.commands) {
       for (const int32_t id : command.outputs) writer.emplace(id, static_cast<int32_t>(k));
     }

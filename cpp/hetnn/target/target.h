@@ -47,6 +47,8 @@ class Device {
   virtual bool exportable(const ir::Node&) const { return true; }
   /// Host time of one launch of a subgraph.
   virtual double launch_us() const { return 0; }
+  /// Whether a subgraph may run for one block of a batch's entries after another.
+  virtual bool runs_in_blocks() const { return false; }
   /// Whether a subgraph must be connected.
   virtual bool connected() const { return false; }
   /// Bytes of constants that fit; negative: no bound.

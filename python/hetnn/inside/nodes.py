@@ -36,13 +36,20 @@ COLUMNS = (
 
 
 def complete(report: dict[str, Any], executable: Executable) -> dict[str, Any]:
-    """The report with what its nodes have in the program: kernels, tiles and cycles at the example's sizes."""
+    """The report with what its nodes have in the program: kernels and their rivals, as `profile` has them, tiles and
+    cycles at the example's sizes.
+    """
     rows = {row["node"]: row for row in report["graph"]}
     target = _joined(report, rows)
     for node, kernel in _runtime.kernels(executable._engine):
         row = rows.get(target.get(node, node))
         if row is not None:
             row.setdefault("kernel", kernel)
+    for command in executable._engine.described(executable._engine.hints):
+        row = rows.get(target.get(command["node"], command["node"]))
+        if row is not None and "rivals" not in row:
+            row["kernel_us"] = command["predicted_us"]
+            row["rivals"] = command["rivals"]
     for part in _at_example(executable):
         for layer in part["layers"]:
             row = rows.get(target.get(layer["node"], layer["node"]))

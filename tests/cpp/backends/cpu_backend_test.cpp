@@ -35,7 +35,7 @@ std::vector<program::Command> commands_of(const std::string& source, const EmitO
   for (const ir::Value* output : graph.outputs())
     assembler.set_boundary(output->name(),
                            assembler.port_buffer(output->name(), output->type(), program::Place::output));
-  return emit(graph, assembler, options);
+  return emit(graph, assembler, options).commands;
 }
 
 std::vector<program::Command> commands_of(const std::string& source, const EmitOptions& options = {}) {

@@ -298,6 +298,25 @@ def test_a_profile_says_why_no_other_kernel_ran() -> None:
     assert refusals["conv2d_bf16"]
 
 
+def test_a_report_has_the_ranked_kernels_of_a_profile() -> None:
+    layer, x = torch.nn.Conv2d(16, 16, 3, padding=1), torch.zeros(1, 16, 24, 24)
+    executable = hetnn.compile(layer, args=(x,))
+    (row,) = [row for row in executable.profile(x) if row["kernel"].startswith("conv2d")]
+    (told,) = [told for told in executable.report("dict")["graph"] if told["node"] == row["node"]]
+    assert told["kernel"] == row["kernel"]
+    assert told["kernel_us"] == row["predicted_us"]
+    assert told["rivals"] == row["rivals"]
+
+
+def test_rivals_of_a_deterministic_kernel_say_how_they_round() -> None:
+    layer, x = torch.nn.Conv2d(16, 16, 3, padding=1), torch.zeros(1, 16, 24, 24)
+    executable = hetnn.compile(layer, args=(x,), deterministic=True)
+    (row,) = [row for row in executable.profile(x) if row["kernel"].startswith("conv2d")]
+    assert row["kernel"] == "conv2d_direct"
+    (winograd,) = [rival for rival in row["rivals"] if rival["kernel"] == "conv2d_winograd"]
+    assert winograd["refusal"] == "conv2d_winograd rounds otherwise than sums of products do."
+
+
 def test_a_loaded_file_may_be_removed_while_in_use(executable: hetnn.Executable, tmp_path: Path) -> None:
     path = tmp_path / "net.hetnn"
     executable.save(path)

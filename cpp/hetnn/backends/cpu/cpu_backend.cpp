@@ -66,6 +66,7 @@ class CpuBackend final : public Backend {
   }
 
   double launch_us() const override { return speeds_.launch_us; }
+  bool runs_in_blocks() const override { return true; }
 
   bool computes_narrow(const ir::Node& node, const Bindings& hints) const override {
     const kernels::Variant* variant = cpu::variant_for(node, hints);
@@ -90,11 +91,12 @@ class CpuBackend final : public Backend {
     const bool keep = options.keep_denormals || std::ranges::any_of(subgraph.nodes(), [](const ir::Node* node) {
                         return computes_with_denormal_scales(*node);
                       });
-    out.code = program::write_cpu_code({.commands = cpu::emit(subgraph, assembler,
-                                                              {.deterministic = options.deterministic,
-                                                               .machine = speeds_.machine,
-                                                               .tune_threads = options.tune_threads}),
-                                        .keep_denormals = keep});
+    program::CpuCode code = cpu::emit(
+        subgraph, assembler,
+        {.deterministic = options.deterministic, .machine = speeds_.machine, .tune_threads = options.tune_threads});
+    code.keep_denormals = keep;
+    code.deterministic = options.deterministic;
+    out.code = program::write_cpu_code(code);
     return out;
   }
 

@@ -23,13 +23,17 @@ class Emitter {
   Emitter(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options)
       : graph_(graph), assembler_(assembler), hints_(graph.hints()), options_(options) {}
 
-  std::vector<program::Command> run() {
+  program::CpuCode run() {
     const std::vector<Launch> launches = launches_of(graph_, options_.variants);
     Layouts fixed;
     auto fix = [&](const ir::Value* value) {
       const int32_t id = assembler_.boundary(value->name());
       buffers_[value] = id;
-      fixed[value] = {assembler_.buffer(id).layout, assembler_.buffer(id).pitch};
+      const program::Buffer& buffer = assembler_.buffer(id);
+      fixed[value] = {buffer.layout, buffer.pitch};
+      if (buffer.shape == value->shape()) return;
+      code_.blocks = buffer.shape[0].value() / value->shape()[0].value();
+      code_.in_blocks.push_back(id);
     };
     for (const ir::Value* input : graph_.inputs()) fix(input);
     for (const ir::Value* output : graph_.outputs()) fix(output);
@@ -39,7 +43,7 @@ class Emitter {
       announce_parts(k, launches.size());
       emit(launches[k]);
     }
-    return std::move(commands_);
+    return std::move(code_);
   }
 
  private:
@@ -121,8 +125,8 @@ class Emitter {
         command.outputs[k] = own;
       }
     }
-    commands_.push_back(std::move(command));
-    for (program::Command& made : after) commands_.push_back(std::move(made));
+    code_.commands.push_back(std::move(command));
+    for (program::Command& made : after) code_.commands.push_back(std::move(made));
   }
 
   // Whether what it repeats is a program, which has the constants that it reads.
@@ -167,7 +171,7 @@ class Emitter {
     auto [at, fresh] = plain_copies_.try_emplace(from, 0);
     if (fresh) {
       at->second = assembler_.arena_buffer(value.name() + ".plain", value.type(), Layout::plain, 0);
-      commands_.push_back(copy(from, at->second, value.name()));
+      code_.commands.push_back(copy(from, at->second, value.name()));
     }
     return at->second;
   }
@@ -186,7 +190,7 @@ class Emitter {
     if (fresh) {
       const auto [layout, pitch] = turned_layout(value);
       at->second = assembler_.arena_buffer(value.name() + ".turned", value.type(), layout, pitch);
-      commands_.push_back(copy(from, at->second, value.name()));
+      code_.commands.push_back(copy(from, at->second, value.name()));
     }
     return at->second;
   }
@@ -222,12 +226,12 @@ class Emitter {
   std::map<const ir::Value*, int32_t> buffers_;
   std::map<int32_t, int32_t> plain_copies_;
   std::map<const ir::Value*, int32_t> turned_;
-  std::vector<program::Command> commands_;
+  program::CpuCode code_;
 };
 
 }  // namespace
 
-std::vector<program::Command> emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options) {
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options) {
   return Emitter(graph, assembler, options).run();
 }
 

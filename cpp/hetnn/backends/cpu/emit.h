@@ -21,7 +21,8 @@ struct EmitOptions {
   int tune_threads = 0;
 };
 
-/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`.
-std::vector<program::Command> emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options);
+/// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. Where those hold more
+/// entries along axis 0 than the graph's values, the commands are those of a block of them.
+program::CpuCode emit(const ir::Graph& graph, Assembler& assembler, const EmitOptions& options);
 
 }  // namespace hetnn::backends::cpu

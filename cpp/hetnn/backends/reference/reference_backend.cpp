@@ -22,8 +22,9 @@ class ReferenceBackend final : public Backend {
 
   program::Subprogram lower(const ir::Graph& subgraph, Assembler& assembler, const LowerOptions&) const override {
     program::Subprogram out;
-    out.code = program::write_cpu_code(
-        {.commands = cpu::emit(subgraph, assembler, {.variants = false}), .keep_denormals = true});
+    program::CpuCode code = cpu::emit(subgraph, assembler, {.variants = false});
+    code.keep_denormals = true;
+    out.code = program::write_cpu_code(code);
     return out;
   }
 };

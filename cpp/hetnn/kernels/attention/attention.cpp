@@ -11,6 +11,7 @@
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -237,6 +238,26 @@ Refusal serves_attention(const KernelCall& call) {
 
 std::unique_ptr<Kernel> make_attention(const KernelCall& call) { return std::make_unique<Attention>(call); }
 
+namespace {
+
+// Products of every head, and between them the softmax of its scores.
+Work attention_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  constexpr double kScores = 20;  // in the time of so many multiply-adds of vectors 16 scores become weights
+  const AttentionGeometry g = attention_geometry(call);
+  double bytes = static_cast<double>(call.outputs[0].elems());
+  for (const TensorView& input : call.inputs) bytes += static_cast<double>(input.elems());
+  bytes *= sizeof(float);
+  const int64_t length = g.q.length, keys = g.k.length;
+  Work work = Work().fetch(bytes, bytes, machine);
+  work.multiplies = static_cast<double>(g.batch * g.heads) *
+                    (product_multiplies(length, 1, g.dim, keys) + product_multiplies(length, 1, keys, g.value_dim) +
+                     kScores * static_cast<double>(length * ((keys + kPanel - 1) / kPanel)));
+  work.grains = std::max<int64_t>(1, g.batch * g.heads * ((length + kQueryBlock - 1) / kQueryBlock));
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> attention_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "attention",
@@ -244,7 +265,8 @@ std::span<const Variant> attention_variants() {
        .speed = "attention",
        .serves = serves_attention,
        .create = make_attention,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = attention_work},
   };
   return kVariants;
 }

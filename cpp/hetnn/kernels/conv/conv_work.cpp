@@ -39,15 +39,11 @@ void copy_image(Work& work, const WindowGeometry& g, const Machine& machine) {
   ++work.barriers;
 }
 
-// Tiles of 14 rows by two panels are shared.
-int64_t tiles_of(int64_t rows, int64_t cols, int64_t groups) {
-  return groups * ceil_div(rows, 14) * ceil_div(cols, 2 * kPanel);
-}
-
-Work product_work(const WindowGeometry& g, const PanelShape& shape, const Machine& machine) {
+Work product_of_pixels(const WindowGeometry& g, const PanelShape& shape, const Machine& machine) {
   Work work = moving(g, shape.packed_bytes(), machine);
-  work.multiplies = static_cast<double>(shape.groups) * product_multiplies(shape.rows, shape.taps, shape.k, shape.cols);
-  work.grains = tiles_of(shape.rows, shape.cols, shape.groups);
+  const Work product = product_work(shape.groups, shape.rows, shape.taps, shape.k, shape.cols);
+  work.multiplies = product.multiplies;
+  work.grains = product.grains;
   return work;
 }
 
@@ -56,7 +52,7 @@ bool is_turned(const TensorView& x) { return x.layout != Layout::nhwc && x.dims[
 }  // namespace
 
 Work direct_work_of(const KernelCall& call, const WindowGeometry& g, const Machine& machine) {
-  Work work = product_work(g, direct_shape(g), machine);
+  Work work = product_of_pixels(g, direct_shape(g), machine);
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;
 }
@@ -67,7 +63,7 @@ Work direct_conv_work(const KernelCall& call, const Machine& machine, int /*thre
 
 Work few_channels_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   const WindowGeometry g = conv_geometry(call);
-  Work work = product_work(g, few_channels_shape(g), machine);
+  Work work = product_of_pixels(g, few_channels_shape(g), machine);
   copy_image(work, g, machine);
   return work;
 }
@@ -126,8 +122,9 @@ Work integer_conv_work(const KernelCall& call, const Machine& machine, int /*thr
   const WindowGeometry g = conv_geometry(call);
   const int64_t quads = ceil_div(g.channels / g.groups, kQuad), cols = g.out_channels / g.groups;
   Work work = moving(g, g.out_channels * g.taps() * quads * kQuad, machine, 1);
-  work.multiplies = static_cast<double>(g.groups) * product_multiplies(g.out_pixels(), g.taps(), quads, cols);
-  work.grains = tiles_of(g.out_pixels(), cols, g.groups);
+  const Work product = product_work(g.groups, g.out_pixels(), g.taps(), quads, cols);
+  work.multiplies = product.multiplies;
+  work.grains = product.grains;
   return work;
 }
 

@@ -226,13 +226,16 @@ class WinogradConv final : public Kernel {
 
   // Whether a channel of the pixel is not a number, which makes that of all outputs that read it.
   bool has_nan(const float* pixel) const {
-    bool found = false;
-    for (int64_t c = 0; c < g_.channels; ++c) found |= pixel[c] != pixel[c];
-    return found;
+    for (int64_t begin = 0; begin < g_.channels; begin += kPanel) {
+      bool found = false;
+      for (int64_t c = begin; c < std::min(begin + kPanel, g_.channels); ++c) found |= pixel[c] != pixel[c];
+      if (found) return true;
+    }
+    return false;
   }
 
   // Whether every output of a tile reads such a pixel.
-  bool are_nan(const Place& at, const std::byte* input) const {
+  bool read_nan(const Place& at, const std::byte* input) const {
     const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
     uint64_t nan = 0;  // pixels, a byte a row of them
     for (int64_t row = 0; row < rows.inputs; ++row)
@@ -250,7 +253,7 @@ class WinogradConv final : public Kernel {
   // The sums of a tile's outputs for the channels from one on, in the place of its products.
   void sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, float* sums) const {
     const int64_t outputs = tiles_.outputs();
-    if (are_nan(at, inputs[0])) {
+    if (read_nan(at, inputs[0])) {
       for (int64_t output = 0; output < outputs; ++output)
         std::fill_n(sums + output * out_point() + channel, out_stride_ - channel,
                     std::numeric_limits<float>::quiet_NaN());
@@ -270,10 +273,35 @@ class WinogradConv final : public Kernel {
     alignas(64) float room[kMaxTileElems];
     MicroTile part(room);
     part.rows_stride = outputs;
-    part.taps = g_.taps();
-    part.k = g_.channels;
     part.ld_out = out_point();
     part.panel_stride = g_.taps() * g_.channels * kPanel;
+    // Sums of infinities of both signs are none after a few, whatever follows.
+    constexpr int64_t kFew = 32;
+    const int64_t middle = g_.taps() / 2;
+    part.taps = 1;
+    part.k = std::min(g_.channels, kFew);
+    sum_tile(part, pixels + middle * outputs, weights + middle * g_.channels * kPanel, channel, sums);
+    if (are_nan(sums, channel)) return;
+    part.taps = g_.taps();
+    part.k = g_.channels;
+    sum_tile(part, pixels, weights, channel, sums);
+  }
+
+  // Whether all sums of a tile are, for the channels from one on.
+  bool are_nan(const float* sums, int64_t channel) const {
+    for (int64_t output = 0; output < tiles_.outputs(); ++output) {
+      const float* row = sums + output * out_point();
+      bool number = false;
+      for (int64_t c = channel; c < g_.out_channels; ++c) number |= row[c] == row[c];
+      if (number) return false;
+    }
+    return true;
+  }
+
+  // The products of a tile's pixels.
+  void sum_tile(MicroTile& part, const std::byte* const* pixels, const float* weights, int64_t channel,
+                float* sums) const {
+    const int64_t outputs = tiles_.outputs();
     for (int64_t panel = channel / kPanel; panel < panels_; panel += width_) {
       const auto width = static_cast<int>(std::min<int64_t>(width_, panels_ - panel));
       part.cols = width * kPanel;

@@ -8,10 +8,12 @@
 #include "hetnn/kernels/gemm/brain_product.h"
 #include "hetnn/kernels/gemm/gemm.h"
 #include "hetnn/kernels/gemm/integer_product.h"
+#include "hetnn/kernels/gemm/matmul_geometry.h"
 #include "hetnn/kernels/gemm/panels.h"
 #include "hetnn/kernels/isa.h"
 #include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -162,6 +164,29 @@ std::vector<std::byte> pack_integer_linear(const KernelCall& call, int input, st
   return IntegerProduct::pack(shape, call, input, weight, {0, shape.k, 0, 1});
 }
 
+namespace {
+
+double float_bytes(const TensorView& view) { return static_cast<double>(view.elems()) * sizeof(float); }
+
+// Of a network's weights, which come from memory.
+Work linear_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const PanelShape shape = weight_shape(call);
+  const double moved = float_bytes(x) + float_bytes(y);
+  Work work = product_work(1, shape.k > 0 ? x.elems() / shape.k : 0, 1, shape.k, shape.cols);
+  work.fetch(moved, moved, machine).bytes[kMemory] += static_cast<double>(shape.packed_bytes());
+  return work;
+}
+
+Work matmul_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const MatmulGeometry g = matmul_geometry(call);
+  const double moved = float_bytes(call.inputs[0]) + float_bytes(call.inputs[1]) + float_bytes(call.outputs[0]);
+  Work work = product_work(static_cast<int64_t>(g.a_offsets.size()), g.m, 1, g.k, g.n);
+  return work.fetch(moved, moved, machine);
+}
+
+}  // namespace
+
 std::span<const Variant> gemm_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "linear",
@@ -174,7 +199,8 @@ std::span<const Variant> gemm_variants() {
        .is_weight = is_linear_weight,
        .pack = pack_with<make_linear_packer>,
        .packed_bytes = packed_bytes_with<make_linear_packer>,
-       .packer = make_linear_packer},
+       .packer = make_linear_packer,
+       .work = linear_work},
       {.name = "linear_narrow",
        .op = "linear",
        .speed = "product",
@@ -233,7 +259,8 @@ std::span<const Variant> gemm_variants() {
        .serves = serves_matmul,
        .create = make_matmul,
        .layout = LayoutWish::plain,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = matmul_work},
       {.name = "grouped_matmul",
        .op = "grouped_matmul",
        .speed = "product",

@@ -11,6 +11,7 @@
 #include "hetnn/kernels/move/transpose.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -322,66 +323,108 @@ std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
   return one_copy(call, y.shape(), whole(y), from);
 }
 
+namespace {
+
+double bytes_of(std::span<const TensorView> views) {
+  double out = 0;
+  for (const TensorView& view : views) out += static_cast<double>(view.elems() * dtype_bytes(view.dtype));
+  return out;
+}
+
+// As much is read as is written, which goes on behind it.
+Work move_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const double written = bytes_of(call.outputs);
+  Work work = Work().fetch(written, written + bytes_of(call.inputs), machine);
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(written) / 64);
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> move_variants() {
   static constexpr Variant kVariants[] = {
-      {.name = "copy", .op = "identity", .speed = "move", .serves = serves_copy, .create = make_copy},
+      {.name = "copy",
+       .op = "identity",
+       .speed = "move",
+       .serves = serves_copy,
+       .create = make_copy,
+       .work = move_work},
       {.name = "reshape",
        .op = "reshape",
        .speed = "move",
        .serves = serves_copy,
        .create = make_reshape,
-       .layout = LayoutWish::written_plain},
+       .layout = LayoutWish::written_plain,
+       .work = move_work},
       {.name = "transpose",
        .op = "permute",
        .speed = "move",
        .serves = serves_copy,
        .create = make_transpose,
-       .layout = LayoutWish::turned},
-      {.name = "concat", .op = "concat", .speed = "move", .serves = serves_copy, .create = make_concat},
-      {.name = "slice", .op = "slice", .speed = "move", .serves = serves_slice, .create = make_slice},
-      {.name = "pad", .op = "pad", .speed = "move", .serves = serves_pad, .create = make_pad},
+       .layout = LayoutWish::turned,
+       .work = move_work},
+      {.name = "concat",
+       .op = "concat",
+       .speed = "move",
+       .serves = serves_copy,
+       .create = make_concat,
+       .work = move_work},
+      {.name = "slice",
+       .op = "slice",
+       .speed = "move",
+       .serves = serves_slice,
+       .create = make_slice,
+       .work = move_work},
+      {.name = "pad", .op = "pad", .speed = "move", .serves = serves_pad, .create = make_pad, .work = move_work},
       {.name = "gather_channels",
        .op = "gather",
        .speed = "move",
        .serves = serves_gather_channels,
-       .create = make_gather_channels},
+       .create = make_gather_channels,
+       .work = move_work},
       {.name = "gather",
        .op = "gather",
        .speed = "move",
        .serves = serves_gather,
        .create = make_gather,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = move_work},
       {.name = "gather_elements",
        .op = "gather_elements",
        .speed = "move",
        .serves = serves_gather_elements,
        .create = make_gather_elements,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = move_work},
       {.name = "scatter_elements",
        .op = "scatter_elements",
        .speed = "move",
        .serves = serves_scatter_elements,
        .create = make_scatter_elements,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = move_work},
       {.name = "expand",
        .op = "expand",
        .speed = "move",
        .serves = serves_copy,
        .create = make_expand,
-       .layout = LayoutWish::written_plain},
+       .layout = LayoutWish::written_plain,
+       .work = move_work},
       // Whoever makes it has inferred its shape, so that it is an expansion, of no axis as a rule.
       {.name = "match_shape",
        .op = "match_shape",
        .speed = "move",
        .serves = serves_copy,
        .create = make_expand,
-       .layout = LayoutWish::written_plain},
+       .layout = LayoutWish::written_plain,
+       .work = move_work},
       {.name = "as_strided",
        .op = "as_strided",
        .speed = "move",
        .serves = serves_as_strided,
        .create = make_as_strided,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = move_work},
       {.name = "arange",
        .op = "arange",
        .speed = "move",
@@ -393,13 +436,15 @@ std::span<const Variant> move_variants() {
        .speed = "move",
        .serves = serves_flat_index,
        .create = make_flat_index,
-       .layout = LayoutWish::plain},
+       .layout = LayoutWish::plain,
+       .work = move_work},
       {.name = "upsample_nearest2d",
        .op = "upsample_nearest2d",
        .speed = "move",
        .serves = serves_upsample_nearest2d,
        .create = make_upsample_nearest2d,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = move_work},
       {.name = "upsample_bilinear2d",
        .op = "upsample_bilinear2d",
        .speed = "move",

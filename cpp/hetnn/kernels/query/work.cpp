@@ -60,7 +60,8 @@ double time_us(const Work& work, const Machine& machine, int threads) {
     fetch_us += work.bytes[level] / machine.of(machine.bytes_per_us[level], threads);
   const double us = share * slowed * kPanel / machine.macs_per_us.one;
   const double compute_us = work.multiplies * us;
-  return work.apart * us + std::max(compute_us, fetch_us) + std::min(compute_us, fetch_us) * kApart +
+  const double wait_us = work.waited_bytes / machine.of(machine.bytes_per_us[kMemory], threads);
+  return work.apart * us + wait_us + std::max(compute_us, fetch_us) + std::min(compute_us, fetch_us) * kApart +
          work.barriers * machine.barrier_us;
 }
 
@@ -79,6 +80,14 @@ double product_multiplies(int64_t rows, int64_t taps, int64_t k, int64_t cols) {
   const double sums = static_cast<double>(rows) * (panels == 1 ? kLone : wide);
   const double least = static_cast<double>(tiles) * kLeastSums * (panels > 1 ? wide / 2 : 1);
   return product_steps(taps, k) * std::max(sums, least);
+}
+
+Work product_work(int64_t products, int64_t rows, int64_t taps, int64_t k, int64_t cols) {
+  const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
+  Work work;
+  work.multiplies = static_cast<double>(products) * product_multiplies(rows, taps, k, cols);
+  work.grains = products * parts(rows, 14) * parts(cols, 2 * kPanel);
+  return work;
 }
 
 }  // namespace hetnn::kernels

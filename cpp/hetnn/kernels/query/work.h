@@ -15,12 +15,15 @@ struct Work {
   double multiplies = 0;                      // on one thread, while bytes are fetched
   double apart = 0;                           // on one thread
   std::array<double, kMemoryLevels> bytes{};  // that all threads fetch from that level
+  double waited_bytes = 0;                    // from memory, not while anything is computed
   int64_t grains = 1;                         // parts of one size that threads share
   int barriers = 0;                           // where they meet before the end
 
-  /// Bytes that were last touched with so many others.
+  /// Bytes that were last touched with so many others. Where these left the caches, nothing has asked for them before
+  /// they are needed, as weights are.
   Work& fetch(double fetched, double beside, const Machine& machine) {
-    bytes[machine.level_of(beside)] += fetched;
+    const MemoryLevel level = machine.level_of(beside);
+    (level == kMemory ? waited_bytes : bytes[level]) += fetched;
     return *this;
   }
 };
@@ -49,5 +52,8 @@ double product_steps(int64_t taps, int64_t k);
 /// Of the product of rows by columns in panels, of such sums: tiles of few columns or rows wait for loads or for one
 /// another.
 double product_multiplies(int64_t rows, int64_t taps, int64_t k, int64_t cols);
+
+/// The arithmetic of so many of them, whose tiles of 14 rows by two panels are shared.
+Work product_work(int64_t products, int64_t rows, int64_t taps, int64_t k, int64_t cols);
 
 }  // namespace hetnn::kernels

@@ -1,6 +1,7 @@
 // conv2d: cross-correlation over images, as torch and ONNX call convolution.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
@@ -115,6 +116,7 @@ OpDef define_conv2d() {
       .meaning = meaning,
       .work = work,
       .metrics = metrics,
+      .keeps_batch = keeps_batch_of_first,
       .constraints = {constant_weights("conv2d_npu_c1")},
       .tolerance = 1e-5,
       .samples = {"conv2d(f32[1,3,8,8], f32[4,3,3,3], f32[4])",

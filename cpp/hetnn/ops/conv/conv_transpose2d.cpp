@@ -1,6 +1,7 @@
 // conv_transpose2d: the gradient of conv2d with regard to its input, as a layer that enlarges images.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/window.h"
 
 namespace hetnn::ops {
@@ -106,6 +107,7 @@ OpDef define_conv_transpose2d() {
           .infer = infer,
           .meaning = meaning,
           .work = work,
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"conv_transpose2d(f32[1,3,5,4], f32[3,4,2,2], f32[4]) {stride = [2,2]}",

@@ -1,4 +1,5 @@
 // gated_conv2d: a 1x1 convolution whose input is first multiplied by a gate, as squeeze and excitation does.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
 
@@ -62,6 +63,7 @@ OpDef define_gated_conv2d() {
                 return Work{.macs = elements(call.output().shape) * call.input(1).shape[1],
                             .flops = elements(call.input(0).shape)};
               },
+          .keeps_batch = [](const Call&, Batched batched) { return batched[0] && !batched[1] && batched[2]; },
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"gated_conv2d(f32[2,5,3,4], f32[7,5,1,1], f32[2,5,1,1], f32[7])",

@@ -1,6 +1,7 @@
 // block_linear: y = x * weight^T + bias, of weights in a few bits with a scale for each block of a row.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
 #include "hetnn/ops/quant/blocks.h"
@@ -114,6 +115,7 @@ OpDef define_block_linear() {
       .infer = infer,
       .meaning = meaning,
       .work = work,
+      .keeps_batch = keeps_batch_of_first,
       .constraints = {no_blocks_of_rows("block_linear_npu_c1")},
       .tolerance = 1e-5,
       .samples = {"block_linear(f32[3,40], u8[5,3,8], f32[5,3], u8[5,3], f32[5])",

@@ -1,4 +1,5 @@
 // linear: y = x * weight^T + bias over the last axis.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/product.h"
 
@@ -75,6 +76,7 @@ OpDef define_linear() {
           .meaning = meaning,
           .work = work,
           .metrics = metrics,
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {constant_weights("linear_npu_c1"), one_element_type("linear_npu_c2")},
           .tolerance = 1e-5,
           .samples = {"linear(f32[3,5], f32[7,5] , f32[7])", "linear(f32[2,n,6], f32[4,6], _)",

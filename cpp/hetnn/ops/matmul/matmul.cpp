@@ -1,4 +1,5 @@
 // matmul: batched matrix product of two computed tensors.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 #include "hetnn/ops/product.h"
@@ -65,6 +66,11 @@ OpDef define_matmul() {
           .infer = infer,
           .meaning = meaning,
           .work = work,
+          .keeps_batch =
+              [](const Call& call, Batched batched) {
+                // Along axis 0 of a matrix b are what is summed.
+                return keeps_batch_of_all(call, batched) && (!batched[1] || call.input(1).rank() > 2);
+              },
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"matmul(f32[3,5], f32[5,4])", "matmul(f32[2,3,n,5], f32[3,5,4])",

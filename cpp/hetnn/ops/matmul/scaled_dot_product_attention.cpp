@@ -4,6 +4,7 @@
 #include <limits>
 #include <string_view>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/exp_row.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
@@ -153,6 +154,7 @@ OpDef define_scaled_dot_product_attention() {
                 const Shape &q = call.input(0).shape, &v = call.input(2).shape;
                 return Work{.macs = q[0] * q[1] * q[2] * v[2] * (q[3] + v[3])};
               },
+          .keeps_batch = keeps_batch_of_all,
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {

@@ -1,6 +1,7 @@
 // concat: tensors one behind the other along an axis.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
@@ -52,6 +53,11 @@ OpDef define_concat() {
           .onnx = {{"Concat", 4, "x axis"}},
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch =
+              [](const Call& call, Batched batched) {
+                return axis_of(call, call.integer("axis"), call.output().rank()) != 0 &&
+                       std::ranges::all_of(batched, [](bool each) { return each; });
+              },
           .constraints = {},
           .tolerance = 0,
           .samples = {"concat(f32[2,3,4], f32[2,1,4], f32[2,5,4]) {axis = 1}", "concat(i64[n,2], i64[3,2])"}};

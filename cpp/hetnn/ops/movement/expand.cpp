@@ -1,6 +1,7 @@
 // expand: dimensions of 1 repeated.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
@@ -48,6 +49,10 @@ OpDef define_expand() {
           .onnx = {},
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch =
+              [](const Call& call, Batched batched) {
+                return keeps_batch_of_first(call, batched) && keeps_batch_of_all(call, batched);
+              },
           .constraints = {},
           .tolerance = 0,
           .samples = {"expand(f32[2,1,4]) {shape = [3,2,5,4]}", "expand(f32[n,1]) {shape = [n,4]}"}};

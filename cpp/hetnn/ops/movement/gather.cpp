@@ -1,6 +1,7 @@
 // gather: slices of a tensor picked by indices along an axis.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/scatter/elements.h"
 #include "hetnn/ops/scatter/positions.h"
@@ -61,6 +62,7 @@ OpDef define_gather() {
       .infer = infer,
       .check = check,
       .meaning = meaning,
+      .keeps_batch = keeps_batch_beside_axis,
       .constraints = {},
       .tolerance = 0,
       .samples = {"gather(f32[5,3], i64[2] {4, 0})", "gather(f32[2,5,3], i64[1,2] {1, -1}) {axis = 1}",

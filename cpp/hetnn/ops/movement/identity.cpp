@@ -1,4 +1,5 @@
 // identity: y = x, as a value of its own.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -15,6 +16,7 @@ OpDef define_identity() {
           .onnx = {{"Identity", 1, "x"}},
           .infer = same_as_input,
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 0,
           .samples = {"identity(f32[2,3])", "identity(i64[n])"}};

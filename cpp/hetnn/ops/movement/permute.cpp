@@ -1,6 +1,7 @@
 // permute: axes in another order.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -43,9 +44,14 @@ OpDef define_permute() {
           .onnx = {"Transpose"},
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch =
+              [](const Call& call, Batched batched) {
+                return keeps_batch_of_first(call, batched) && call.integers("perm")[0] == Dim(0);
+              },
           .constraints = {},
           .tolerance = 0,
-          .samples = {"permute(f32[2,3,4]) {perm = [2,0,1]}", "permute(i64[n,4]) {perm = [1,0]}"}};
+          .samples = {"permute(f32[2,3,4]) {perm = [2,0,1]}", "permute(i64[n,4]) {perm = [1,0]}",
+                      "permute(f32[3,2,4]) {perm = [0,2,1]}"}};
 }
 
 }  // namespace hetnn::ops

@@ -1,6 +1,7 @@
 // reshape: the same elements in row-major order under another shape.
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
 
@@ -76,9 +77,11 @@ OpDef define_reshape() {
           .onnx = {},
           .infer = infer,
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 0,
-          .samples = {"reshape(f32[2,3,4]) {shape = [6,4]}", "reshape(f32[n,4]) {shape = [2*n,2]}"}};
+          .samples = {"reshape(f32[2,3,4]) {shape = [6,4]}", "reshape(f32[n,4]) {shape = [2*n,2]}",
+                      "reshape(f32[3,2,4]) {shape = [3,8]}"}};
 }
 
 OpDef define_reshape_to() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/nest.h"
 
@@ -103,6 +104,7 @@ OpDef define_slice() {
           .onnx = {},
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch = keeps_batch_beside_axis,
           .constraints = {},
           .tolerance = 0,
           .samples = {"slice(f32[2,7,4]) {axis = 1, start = 1, end = 6, step = 2}",

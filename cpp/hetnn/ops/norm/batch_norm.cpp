@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "hetnn/base/convert.h"
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
@@ -53,6 +54,7 @@ OpDef define_batch_norm() {
       .onnx = {"BatchNormalization"},
       .infer = infer,
       .meaning = meaning,
+      .keeps_batch = keeps_batch_of_first,
       .constraints = {},
       .tolerance = 1e-5,
       .samples = {"batch_norm(f32[2,3,4,5], f32[3] {1, 2, 0.5}, f32[3], f32[3], f32[3] {0.5, 1, 2})",

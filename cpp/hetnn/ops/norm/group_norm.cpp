@@ -1,6 +1,7 @@
 // group_norm: normalization over groups of channels.
 #include <cmath>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 
 namespace hetnn::ops {
@@ -64,6 +65,7 @@ OpDef define_group_norm() {
           .infer = infer,
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 6}; },
+          .keeps_batch = keeps_batch_of_first,
           .tolerance = 1e-5,
           .samples = {"group_norm(f32[2,6,3,4], f32[6], f32[6]) {groups = 3}",
                       "group_norm(f32[2,4,h], _, _) {groups = 4}", "group_norm(f32[3,4], f32[4], _) {groups = 2}"}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/norm/last_axes.h"
 
 namespace hetnn::ops {
@@ -54,6 +55,7 @@ OpDef define_layer_norm() {
       .infer = infer,
       .meaning = meaning,
       .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 6}; },
+      .keeps_batch = keeps_batch_before_axes,
       .constraints = {},
       .tolerance = 1e-5,
       .samples = {"layer_norm(f32[2,3,8], f32[8], f32[8])", "layer_norm(f32[n,4,5], _, _) {axes = 2}"}};

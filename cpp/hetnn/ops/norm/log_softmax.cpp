@@ -1,6 +1,7 @@
 // log_softmax: logarithm of normalized exponentials along an axis.
 #include <cmath>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
@@ -29,6 +30,7 @@ OpDef define_log_softmax() {
           .infer = infer_exponentials,
           .meaning = meaning,
           .work = exponentials_work,
+          .keeps_batch = keeps_batch_beside_axis,
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"log_softmax(f32[2,3,5,7]) {axis = 1}", "log_softmax(f32[n,9])"}};

@@ -1,6 +1,7 @@
 // rms_norm: scaling to a root mean square of one over the last axes.
 #include <cmath>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/norm/last_axes.h"
 
 namespace hetnn::ops {
@@ -45,6 +46,7 @@ OpDef define_rms_norm() {
           .infer = infer,
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.output().shape) * 4}; },
+          .keeps_batch = keeps_batch_before_axes,
           .tolerance = 1e-5,
           .samples = {"rms_norm(f32[2,3,8], f32[8])", "rms_norm(f32[n,4,5], _) {axes = 2}"}};
 }

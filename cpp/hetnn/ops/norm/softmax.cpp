@@ -1,4 +1,5 @@
 // softmax: normalized exponentials along an axis.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/norm/exponentials.h"
 
 namespace hetnn::ops {
@@ -25,6 +26,7 @@ OpDef define_softmax() {
           .infer = infer_exponentials,
           .meaning = meaning,
           .work = exponentials_work,
+          .keeps_batch = keeps_batch_beside_axis,
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"softmax(f32[2,3,5,7]) {axis = 1}", "softmax(f32[n,9])"}};

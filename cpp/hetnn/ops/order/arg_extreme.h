@@ -1,6 +1,7 @@
 // What argmax and argmin share.
 #pragma once
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/lanes.h"
 
 namespace hetnn::ops {
@@ -53,6 +54,7 @@ inline OpDef arg_extreme(OpDef def) {
   def.attrs = {{"axis", AttrKind::integer, Dim(0), "the axis"},
                {"keepdim", AttrKind::boolean, false, "whether the axis stays, as 1"}};
   def.infer = infer_arg_extreme;
+  def.keeps_batch = keeps_batch_beside_axis;
   def.work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; };
   def.tolerance = 0;
   return def;

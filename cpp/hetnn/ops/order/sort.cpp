@@ -1,4 +1,5 @@
 // sort: the elements along an axis in order, and where they stood.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/order/order.h"
 
@@ -37,6 +38,7 @@ OpDef define_sort() {
       .torch = {{"aten.sort.default", "x axis descending stable=false"}, {"aten.sort.stable", "x - axis descending"}},
       .infer = [](const Call& call) { return infer_ordered(call, axis_size(call)); },
       .meaning = meaning,
+      .keeps_batch = keeps_batch_beside_axis,
       .tolerance = 0,
       .samples = {"sort(f32[2,5,3]) {axis = 1}", "sort(f32[n,4]) {descending = true}", "sort(i64[6])",
                   "sort(bool[40]) {stable = false}", "sort(f32[2,70])",

@@ -1,4 +1,5 @@
 // topk: the largest or smallest elements along an axis, and where they stood.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/order/lane_order.h"
 #include "hetnn/ops/order/order.h"
 
@@ -44,6 +45,7 @@ OpDef define_topk() {
           .torch = {{"aten.topk.default", "x k axis largest sorted"}},
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch = keeps_batch_beside_axis,
           .tolerance = 0,
           .samples = {"topk(f32[2,5,3]) {k = 2, axis = 1}", "topk(f32[n,4]) {k = 4, largest = false}",
                       "topk(f32[300]) {k = 3}"}};

@@ -1,4 +1,5 @@
 // adaptive_avg_pool2d: means over a grid of a given size.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/mean.h"
 
@@ -54,6 +55,7 @@ OpDef define_adaptive_avg_pool2d() {
           .infer = infer,
           .meaning = meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 1e-5,
           .samples = {"adaptive_avg_pool2d(f32[2,3,7,5]) {output_size = [1,1]}",

@@ -1,4 +1,5 @@
 // avg_pool2d: the mean of every window.
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/mean.h"
 #include "hetnn/ops/pool/pooling.h"
 
@@ -46,6 +47,7 @@ OpDef define_avg_pool2d() {
           .meaning = meaning,
           .work = pool_work,
           .metrics = pool_metrics,
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 1e-6,
           .samples = {"avg_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",

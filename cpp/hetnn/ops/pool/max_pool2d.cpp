@@ -1,6 +1,7 @@
 // max_pool2d: the largest value of every window.
 #include <limits>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/pool/pooling.h"
 
 namespace hetnn::ops {
@@ -40,6 +41,7 @@ OpDef define_max_pool2d() {
           .meaning = meaning,
           .work = pool_work,
           .metrics = pool_metrics,
+          .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 0,
           .samples = {"max_pool2d(f32[1,3,8,9]) {kernel = [2,2]}",

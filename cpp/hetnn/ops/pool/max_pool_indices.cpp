@@ -1,6 +1,7 @@
 // max_pool_indices: where in its plane the largest value of every window stands.
 #include <limits>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/pool/pooling.h"
 
 namespace hetnn::ops {
@@ -66,6 +67,7 @@ OpDef define_max_pool_indices() {
           .traits = static_cast<uint32_t>(Trait::wide),
           .infer = infer,
           .meaning = meaning,
+          .keeps_batch = keeps_batch_of_first,
           .tolerance = 0,
           .samples = {"max_pool_indices(f32[1,3,8,9]) {kernel = [2,2], stride = [2,2]}",
                       "max_pool_indices(f32[2,5,7]) {kernel = [3], padding = [1], ceil_mode = true}",

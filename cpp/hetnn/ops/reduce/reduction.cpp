@@ -1,6 +1,8 @@
 // Reductions as operators.
 #include "hetnn/ops/reduce/reduction.h"
 
+#include "hetnn/ops/batch.h"
+
 namespace hetnn::ops {
 
 bool has_extreme_of_none(DType dtype) { return is_float(dtype) || dtype_bytes(dtype) == 8; }
@@ -40,6 +42,7 @@ OpDef reduction(const Reduction& of, std::vector<Type> (*infer)(const Call&)) {
           .infer = infer,
           .meaning = of.meaning,
           .work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; },
+          .keeps_batch = keeps_batch_beside_axes,
           .constraints = {},
           .tolerance = of.tolerance,
           .samples = of.samples};

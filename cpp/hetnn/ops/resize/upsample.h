@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/infer.h"
 #include "hetnn/ops/resample.h"
 
@@ -39,6 +40,7 @@ inline OpDef upsample(OpDef def) {
   attrs.insert(attrs.end(), def.attrs.begin(), def.attrs.end());
   def.attrs = std::move(attrs);
   if (!def.infer) def.infer = infer_upsample;
+  def.keeps_batch = keeps_batch_of_first;
   return def;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "hetnn/ops/batch.h"
 #include "hetnn/ops/lanes.h"
 
 namespace hetnn::ops {
@@ -73,6 +74,7 @@ inline OpDef scan_op(OpDef def) {
     return std::vector<Type>{{call.input(0).dtype, call.input(0).shape}};
   };
   def.work = [](const Call& call) { return Work{.macs = 0, .flops = elements(call.input(0).shape)}; };
+  def.keeps_batch = keeps_batch_beside_axis;
   return def;
 }
 

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
@@ -89,7 +91,7 @@ class CpuVisit final : public Visit {
   void download(Addresses) override {}
 
  private:
-  // Of one command. Kernels take what is there, meanings every input.
+  // Of one step, a command of a block. Kernels take what is there, meanings every input.
   struct Pointers {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
@@ -100,26 +102,30 @@ class CpuVisit final : public Visit {
   bool lies_there(size_t index) const;
   void run_alone(size_t index, const Launch& launch);
   void tell_refused(size_t index);
-  // Commands [from, to) of a visit that began at `begin`.
+  // Steps [from, to) of a visit that began at `begin`.
   struct Stretch {
     size_t from, to;
     Clock::time_point begin;
   };
   void run_share(int thread, SpinBarrier& barrier, const Stretch& stretch, const Launch& launch);
-  void describe(size_t index, CommandTime& time) const;
+
+  const BoundCommand& command_of(size_t step) const;
+  int64_t scratch_of(size_t step) const;
+  void join_blocks(std::vector<CommandTime>& times);
 
   const CpuBound& bound_;
   const std::span<const int64_t> scratch_;  // in the arena, of every command
-  std::vector<Pointers> pointers_;          // of every command
+  std::vector<Pointers> pointers_;          // of every step
   // Which of them are whose.
   template <typename Pointer>
   struct Place {
     int32_t buffer;
+    int64_t offset_bytes;
     Pointer* at;
   };
   std::vector<Place<const std::byte*>> read_;
   std::vector<Place<std::byte*>> written_;
-  std::vector<double> thread_us_;  // of a visit whose commands are timed: [command][thread]
+  std::vector<double> thread_us_;  // of a visit whose commands are timed: [step][thread]
   FoundSizes* found_ = nullptr;    // of the visit under way
   std::exception_ptr failure_;     // of a meaning or a check
   std::atomic<bool> refused_;      // by a kernel of the visit under way
@@ -139,14 +145,17 @@ class CpuBound final : public BoundCode {
   CpuBound(const program::Program& program, const program::CpuCode& code, const LoadedBodies& bodies,
            const Sizes& sizes)
       : threads_(sizes.threads),
-        keep_denormals_(code.keep_denormals),
+        code_(code),
         program_(program),
-        types_(program::types_of_buffers(program)),
+        types_(program::types_in_code(program, code)),
         bindings_(sizes.bindings),
         buffers_(sizes.buffers) {
+    for (const int32_t id : code.in_blocks) blocks_.emplace(id, Block(buffers_[static_cast<size_t>(id)], code.blocks));
     for (const program::Command& command : code.commands) {
       const int64_t body = body_of(command);
       commands_.push_back(bound(command, body < 0 ? nullptr : bodies[static_cast<size_t>(body)], sizes));
+      if (commands_.back().body && code.blocks > 1)
+        at_fault_in(commands_.back().call->call())("repeats a body in blocks of a batch");
     }
     for (const BoundCommand& made : commands_) all_serial_ = all_serial_ && made.serial;
   }
@@ -165,14 +174,72 @@ class CpuBound final : public BoundCode {
     return std::make_unique<CpuVisit>(*this, scratch);
   }
   const std::vector<BoundCommand>& commands() const { return commands_; }
+  std::vector<CommandTime> described() const override {
+    std::vector<CommandTime> out;
+    for (size_t k = 0; k < commands_.size(); ++k) out.push_back(described(k));
+    return out;
+  }
+  // What is told of a command besides its times: behind a visit, so that no command waits for it.
+  CommandTime described(size_t index) const {
+    const BoundCommand& command = commands_[index];
+    CommandTime out{.node = command.command.node,
+                    .kernel = command.kernel ? std::string(command.variant->name)
+                              : command.body ? std::string("body")
+                                             : text("meaning of ", command.command.op->name)};
+    const auto bound_call = call_of(command.command);
+    const ops::Call& call = bound_call->call();
+    const ops::OpDef& op = *call.op;
+    ops::Work work;
+    if (op.work) work = op.work(call);
+    if (!op.work && op.has(ops::Trait::elementwise)) work.flops = elements(call.output().shape);
+    // Sizes that values say are not known here.
+    if (work.macs.is_static()) out.macs = static_cast<double>(work.macs.value());
+    if (work.flops.is_static()) out.flops = static_cast<double>(work.flops.value());
+    if (!command.kernel && !command.body) {
+      const auto views = [&](const std::vector<int32_t>& ids) {
+        std::vector<kernels::TensorView> made;
+        for (const int32_t id : ids)
+          if (id >= 0) made.push_back(buffer(id).view);
+        return made;
+      };
+      out.refusals = kernels::refusals_of(call, views(command.command.inputs), views(command.command.outputs));
+    }
+    for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
+      for (const int32_t id : *ids) out.bytes += id < 0 ? 0 : static_cast<double>(buffer(id).size_bytes);
+    }
+    const kernels::Amounts amounts{.macs = out.macs, .flops = out.flops, .bytes = out.bytes};
+    const auto blocks = static_cast<double>(code_.blocks);
+    for (double* const each : {&out.macs, &out.flops, &out.bytes}) *each *= blocks;
+    if (!command.kernel) return out;
+    const Asked asked = asked_of(command.command, call, *command.variant);
+    for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts)) {
+      if (row.variant == command.variant) {
+        out.predicted_us = blocks * row.predicted_us;
+      } else {
+        out.rivals.push_back({std::string(row.variant->name), blocks * row.predicted_us, row.refusal.value_or("")});
+      }
+    }
+    return out;
+  }
+  // Commands are run in steps: all of them for the first block, then for the next.
+  size_t steps() const { return commands_.size() * static_cast<size_t>(code_.blocks); }
+  // From one block of a buffer to the next.
+  int64_t block_bytes(int32_t id) const {
+    const auto at = blocks_.find(id);
+    return at == blocks_.end() ? 0 : at->second.bytes;
+  }
   // A body uses the threads itself, so that it runs by itself.
   size_t end_of_stretch(size_t from) const {
+    if (code_.blocks > 1) return steps();
     const auto runs_body = [](const BoundCommand& command) { return command.body != nullptr; };
     const auto begin = commands_.begin() + static_cast<ptrdiff_t>(from);
     if (runs_body(*begin)) return from + 1;
     return static_cast<size_t>(std::find_if(begin, commands_.end(), runs_body) - commands_.begin());
   }
-  const BoundBuffer& buffer(int32_t id) const { return buffers_[static_cast<size_t>(id)]; }
+  const BoundBuffer& buffer(int32_t id) const {
+    const auto at = blocks_.find(id);
+    return at == blocks_.end() ? buffers_[static_cast<size_t>(id)] : at->second.buffer;
+  }
   // The command as a call, for what is seldom asked.
   std::unique_ptr<const ops::BoundCall> call_of(const program::Command& command) const {
     ops::Call call = program::call_of(command, types_);
@@ -195,15 +262,20 @@ class CpuBound final : public BoundCode {
       if (out.params.has(name)) at_fault(text("has the option '", name, "', which is its attribute"));
     }
     out.params.set(command.options);
+    if (code_.deterministic) out.params.set({{"deterministic", Dim(1)}});
     if (!out.outputs.empty() && !variant.tiles) out.outputs[0].dtype = call.output().dtype;
     return out;
   }
   std::vector<BufferView> views() const override {
     std::vector<BufferView> out;
+    // What holds a block lies in no buffer that holds them all, nor the other way round.
+    const auto add = [&](const BufferView& view) {
+      if (!blocks_.contains(view.buffer) && !blocks_.contains(view.of)) out.push_back(view);
+    };
     for (const BoundCommand& c : commands_) {
-      if (c.view) out.push_back({c.command.outputs[0], c.command.inputs[0], *c.view});
+      if (c.view) add({c.command.outputs[0], c.command.inputs[0], *c.view});
       for (const kernels::Part& part : c.parts)
-        out.push_back({c.command.inputs[static_cast<size_t>(part.input)], c.command.outputs[0], part.offset_bytes});
+        add({c.command.inputs[static_cast<size_t>(part.input)], c.command.outputs[0], part.offset_bytes});
     }
     return out;
   }
@@ -220,7 +292,8 @@ class CpuBound final : public BoundCode {
         at->second = at->second && allows;
       }
       for (const auto& [id, allows] : allowed) {
-        if (allows) out.push_back({c, commands_[c].command.outputs[0], id});
+        if (allows && !blocks_.contains(id) && !blocks_.contains(commands_[c].command.outputs[0]))
+          out.push_back({c, commands_[c].command.outputs[0], id});
       }
     }
     return out;
@@ -230,7 +303,7 @@ class CpuBound final : public BoundCode {
     return static_cast<size_t>(commands_.rend() - last);
   }
   int threads() const { return all_serial_ ? 1 : threads_; }
-  bool keep_denormals() const { return keep_denormals_; }
+  bool keep_denormals() const { return code_.keep_denormals; }
   const program::Program& program() const { return program_; }
 
  private:
@@ -342,41 +415,67 @@ class CpuBound final : public BoundCode {
     return out;
   }
 
+  // A block of a buffer that holds them all, and the distance from one to the next.
+  struct Block {
+    Block(const BoundBuffer& whole, int64_t blocks) : buffer(whole) {
+      kernels::TensorView& view = buffer.view;
+      const kernels::TensorView all = view;
+      buffer.shape[0] /= blocks;
+      view.dims[0] /= blocks;
+      buffer.size_bytes = view.span_bytes();
+      // Of two of them the first ends where the second begins.
+      kernels::TensorView two = view;
+      two.dims[0] *= 2;
+      bytes = two.span_bytes() - buffer.size_bytes;
+      HETNN_ASSERT(blocks < 2 || bytes * (blocks - 1) + buffer.size_bytes == all.span_bytes(), "blocks do not meet");
+    }
+    BoundBuffer buffer;
+    int64_t bytes;
+  };
+
   const int threads_;
-  const bool keep_denormals_;
+  const program::CpuCode& code_;
   const program::Program& program_;
-  const std::vector<ops::Type> types_;  // of the program's buffers
+  const std::vector<ops::Type> types_;  // of the program's buffers, as commands have them
   const Bindings bindings_;
   const std::vector<BoundBuffer>& buffers_;
+  std::map<int32_t, Block> blocks_;
   bool all_serial_ = true;
   std::vector<BoundCommand> commands_;
 };
 
 CpuVisit::CpuVisit(const CpuBound& bound, std::span<const int64_t> scratch)
-    : bound_(bound), scratch_(scratch), pointers_(bound.commands().size()) {
-  for (size_t c = 0; c < pointers_.size(); ++c) {
-    const BoundCommand& bound_command = bound.commands()[c];
+    : bound_(bound), scratch_(scratch), pointers_(bound.steps()) {
+  for (size_t step = 0; step < pointers_.size(); ++step) {
+    const BoundCommand& bound_command = command_of(step);
     const program::Command& command = bound_command.command;
-    Pointers& made = pointers_[c];
+    const auto block = static_cast<int64_t>(step / bound.commands().size());
+    const auto offset = [&](int32_t id) { return block * bound.block_bytes(id); };
+    Pointers& made = pointers_[step];
     made.outputs.resize(command.outputs.size());
-    for (size_t k = 0; k < command.outputs.size(); ++k) written_.push_back({command.outputs[k], &made.outputs[k]});
+    for (size_t k = 0; k < command.outputs.size(); ++k)
+      written_.push_back({command.outputs[k], offset(command.outputs[k]), &made.outputs[k]});
     made.inputs.resize(static_cast<size_t>(std::ranges::count_if(command.inputs, [](int32_t id) { return id >= 0; })));
     if (!bound_command.kernel || command.op->check) made.views.resize(command.inputs.size());
     size_t present = 0;
     for (size_t k = 0; k < command.inputs.size(); ++k) {
       const int32_t id = command.inputs[k];
       if (id < 0) continue;
-      read_.push_back({id, &made.inputs[present++]});
+      read_.push_back({id, offset(id), &made.inputs[present++]});
       if (made.views.empty()) continue;
       made.views[k] = ops::View(bound.buffer(id).view.dtype, bound.buffer(id).shape, nullptr);
-      read_.push_back({id, &made.views[k].data});
+      read_.push_back({id, offset(id), &made.views[k].data});
     }
   }
 }
 
 void CpuVisit::upload(Addresses addresses) {
-  for (const auto& [buffer, at] : read_) *at = addresses[static_cast<size_t>(buffer)];
-  for (const auto& [buffer, at] : written_) *at = addresses[static_cast<size_t>(buffer)];
+  const auto place = [&](const auto& each) {
+    std::byte* const begin = addresses[static_cast<size_t>(each.buffer)];
+    *each.at = begin ? begin + each.offset_bytes : nullptr;
+  };
+  std::ranges::for_each(read_, place);
+  std::ranges::for_each(written_, place);
 }
 
 void CpuVisit::start(const Launch& launch, Event& done) {
@@ -388,7 +487,7 @@ void CpuVisit::start(const Launch& launch, Event& done) {
   if (launch.commands) thread_us_.assign(pointers_.size() * threads, 0);
   for (size_t from = 0, to = 0; from < pointers_.size(); from = to) {
     to = bound_.end_of_stretch(from);
-    parallel_region_up_to(bound_.commands()[from].body ? 1 : bound_.threads(), [&](int thread, SpinBarrier& barrier) {
+    parallel_region_up_to(command_of(from).body ? 1 : bound_.threads(), [&](int thread, SpinBarrier& barrier) {
       run_share(thread, barrier, {from, to, begin}, launch);
     });
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -398,8 +497,8 @@ void CpuVisit::start(const Launch& launch, Event& done) {
     const auto first = thread_us_.begin() + static_cast<std::ptrdiff_t>(k * threads);
     CommandTime& time = (*launch.commands)[k];
     time.thread_us.assign(first, first + static_cast<std::ptrdiff_t>(threads));
-    describe(k, time);
   }
+  if (launch.commands) join_blocks(*launch.commands);
   done.set();
 }
 
@@ -413,12 +512,36 @@ void CpuVisit::guarded(const Body& body) {
   }
 }
 
+const BoundCommand& CpuVisit::command_of(size_t step) const {
+  return bound_.commands()[step % bound_.commands().size()];
+}
+int64_t CpuVisit::scratch_of(size_t step) const { return scratch_[step % bound_.commands().size()]; }
+
+// What is told of commands, each for all blocks.
+void CpuVisit::join_blocks(std::vector<CommandTime>& times) {
+  const size_t count = bound_.commands().size();
+  for (size_t step = count; step < times.size(); ++step) {
+    CommandTime& all = times[step % count];
+    all.wall_us += times[step].wall_us;
+    std::ranges::transform(all.thread_us, times[step].thread_us, all.thread_us.begin(), std::plus());
+  }
+  times.resize(std::min(times.size(), count));
+  for (size_t k = 0; k < times.size(); ++k) {
+    CommandTime told = bound_.described(k);
+    told.start_us = times[k].start_us;
+    told.wall_us = times[k].wall_us;
+    told.thread_us = std::move(times[k].thread_us);
+    if (lies_there(k)) told.kernel = "view";
+    times[k] = std::move(told);
+  }
+}
+
 // Whether a view was placed where it would be copied from, or all parts where they would be copied to.
 bool CpuVisit::lies_there(size_t index) const {
-  const std::optional<int64_t>& view = bound_.commands()[index].view;
+  const std::optional<int64_t>& view = command_of(index).view;
   const Pointers& pointers = pointers_[index];
   if (view) return pointers.inputs[0] + *view == pointers.outputs[0];
-  const std::vector<kernels::Part>& parts = bound_.commands()[index].parts;
+  const std::vector<kernels::Part>& parts = command_of(index).parts;
   return !parts.empty() && parts.size() == pointers.inputs.size() &&
          std::ranges::all_of(parts, [&](const kernels::Part& part) {
            return pointers.inputs[static_cast<size_t>(part.input)] == pointers.outputs[0] + part.offset_bytes;
@@ -428,12 +551,12 @@ bool CpuVisit::lies_there(size_t index) const {
 // A kernel that refused has a check that says why.
 void CpuVisit::tell_refused(size_t index) {
   if (!refused_.load(std::memory_order_relaxed)) return;
-  const auto call = bound_.call_of(bound_.commands()[index].command);
+  const auto call = bound_.call_of(command_of(index).command);
   guarded([&] { kernels::tell_refused(call->call(), pointers_[index].views); });
 }
 
 void CpuVisit::run_alone(size_t index, const Launch& launch) {
-  const BoundCommand& command = bound_.commands()[index];
+  const BoundCommand& command = command_of(index);
   Pointers& pointers = pointers_[index];
   guarded([&] {
     if (!command.kernel) {
@@ -444,51 +567,10 @@ void CpuVisit::run_alone(size_t index, const Launch& launch) {
       return ops::evaluate(call, pointers.views, results, {launch.stop, &body});
     }
     SpinBarrier alone(1);
-    command.kernel->run({0, 1, alone, launch.arena + scratch_[index], &refused_}, pointers.inputs.data(),
+    command.kernel->run({0, 1, alone, launch.arena + scratch_of(index), &refused_}, pointers.inputs.data(),
                         pointers.outputs.data());
   });
   tell_refused(index);
-}
-
-// What is told of a command besides its times: behind the visit, so that no command waits for it.
-void CpuVisit::describe(size_t index, CommandTime& time) const {
-  const BoundCommand& command = bound_.commands()[index];
-  time.node = command.command.node;
-  time.kernel = lies_there(index) ? std::string("view")
-                : command.kernel  ? std::string(command.variant->name)
-                : command.body    ? std::string("body")
-                                  : text("meaning of ", command.command.op->name);
-  const auto bound_call = bound_.call_of(command.command);
-  const ops::Call& call = bound_call->call();
-  const ops::OpDef& op = *call.op;
-  ops::Work work;
-  if (op.work) work = op.work(call);
-  if (!op.work && op.has(ops::Trait::elementwise)) work.flops = elements(call.output().shape);
-  // Sizes that values say are not known here.
-  if (work.macs.is_static()) time.macs = static_cast<double>(work.macs.value());
-  if (work.flops.is_static()) time.flops = static_cast<double>(work.flops.value());
-  if (!command.kernel && !command.body) {
-    const auto views = [&](const std::vector<int32_t>& ids) {
-      std::vector<kernels::TensorView> out;
-      for (const int32_t id : ids)
-        if (id >= 0) out.push_back(bound_.buffer(id).view);
-      return out;
-    };
-    time.refusals = kernels::refusals_of(call, views(command.command.inputs), views(command.command.outputs));
-  }
-  for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
-    for (const int32_t id : *ids) time.bytes += id < 0 ? 0 : static_cast<double>(bound_.buffer(id).size_bytes);
-  }
-  if (!command.kernel) return;
-  const kernels::Amounts amounts{.macs = time.macs, .flops = time.flops, .bytes = time.bytes};
-  const Asked asked = bound_.asked_of(command.command, call, *command.variant);
-  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts)) {
-    if (row.variant == command.variant) {
-      time.predicted_us = row.predicted_us;
-    } else {
-      time.rivals.push_back({std::string(row.variant->name), row.predicted_us, row.refusal.value_or("")});
-    }
-  }
 }
 
 // A thread's share of every command. A serial command is thread 0's alone, and needs a barrier only towards commands
@@ -507,8 +589,8 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
   };
   bool all_here = true;  // every thread has seen what was written so far
   for (size_t k = stretch.from; k < stretch.to; ++k) {
-    const BoundCommand& command = bound_.commands()[k];
-    if (thread == 0) announce_parts(k, bound_.commands().size());
+    const BoundCommand& command = command_of(k);
+    if (thread == 0) announce_parts(k, pointers_.size());
     if (thread == 0 && !stops) stops = failure_ || (launch.stop && k < launch.unstopped_from && launch.stop->asked());
     if (k == launch.unstopped_from) all_here = false;  // nobody begins before it is known
     const auto begin = times ? Clock::now() : Clock::time_point();
@@ -529,7 +611,7 @@ void CpuVisit::run_share(int thread, SpinBarrier& barrier, const Stretch& stretc
       if (!all_here && !meet()) return;
       all_here = true;
       compute([&] {
-        command.kernel->run({thread, barrier.threads(), barrier, launch.arena + scratch_[k], &refused_},
+        command.kernel->run({thread, barrier.threads(), barrier, launch.arena + scratch_of(k), &refused_},
                             pointers_[k].inputs.data(), pointers_[k].outputs.data());
       });
       if (!meet()) return;
@@ -549,10 +631,22 @@ class CpuExecutor final : public Executor {
         bodies_(load.bodies) {
     kernels::chosen_isa();  // throws where HETNN_TARGET names no instructions of this machine
     for (const program::Command& command : code_.commands) check_body(command, load.program, bodies_, load.called);
+    for (const program::Command& command : code_.commands) written_.push_back(command.outputs);
+    if (code_.blocks == 1 || written_.empty()) return;
+    // What holds all blocks is there from the first command of the first block to the last of the last.
+    const auto holds_all = [&](int32_t id) { return std::ranges::find(code_.in_blocks, id) != code_.in_blocks.end(); };
+    std::vector<int32_t> outputs;
+    for (std::vector<int32_t>& each : written_) {
+      std::ranges::copy_if(each, std::back_inserter(outputs), holds_all);
+      std::erase_if(each, holds_all);
+    }
+    written_.front().insert(written_.front().end(), outputs.begin(), outputs.end());
+    kept_ = load.subprogram.inputs;
   }
   std::vector<Moment> moments() const override {
     std::vector<Moment> out;
-    for (const program::Command& command : code_.commands) out.push_back({command.inputs, command.outputs});
+    for (size_t k = 0; k < written_.size(); ++k) out.push_back({code_.commands[k].inputs, written_[k]});
+    if (!kept_.empty()) out.push_back({kept_, {}});
     return out;
   }
   std::unique_ptr<const BoundCode> bind(const Sizes& sizes) const override {
@@ -564,6 +658,8 @@ class CpuExecutor final : public Executor {
   const program::Program& program_;
   const program::CpuCode code_;
   const LoadedBodies bodies_;
+  std::vector<std::vector<int32_t>> written_;  // by each command; what holds all blocks by the first
+  std::vector<int32_t> kept_;                  // inputs that are read again for the next block
 };
 
 }  // namespace

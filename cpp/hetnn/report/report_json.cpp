@@ -180,7 +180,22 @@ Convert<GraphRow> of_row(std::string_view type) {
   return written<GraphRow>([](const GraphRow&) { return Json(); }, of_type(type));
 }
 
+Json rival_schema() {
+  const auto of = [](std::string_view type, std::string_view meaning) {
+    return Json{{"type", type}, {"description", meaning}};
+  };
+  return {{"type", "object"},
+          {"properties",
+           {{"kernel", of("string", "its name")},
+            {"predicted_us", of("number", "the time that its work is predicted to take")},
+            {"refusal", of("string", "in place of a time: why it does not serve the node")}}},
+          {"required", {"kernel"}},
+          {"additionalProperties", false}};
+}
+
 const Fields<GraphRow>& graph_fields() {
+  static const Convert<GraphRow> rivals =
+      written<GraphRow>([](const GraphRow&) { return Json(); }, {{"type", "array"}, {"items", rival_schema()}});
   static const Fields<GraphRow> fields = {
       {"node", &GraphRow::node, text(), "its name"},
       {"op", &GraphRow::op, text(), "its operator"},
@@ -203,6 +218,10 @@ const Fields<GraphRow>& graph_fields() {
       {"into", of_row("string"), "of a compiled model: the node whose kernel or layer computes it, where not its own",
        Presence::optional},
       {"kernel", of_row("string"), "of an executable, on the CPU: the kernel, or `meaning of` its operator",
+       Presence::optional},
+      {"kernel_us", of_row("number"), "of an executable, on the CPU: the time by which the kernel was chosen",
+       Presence::optional},
+      {"rivals", rivals, "of an executable, on the CPU: the operator's other kernels, the best first",
        Presence::optional},
       {"tile", of_row("string"), "of an executable, on an NPU: how the layer is cut", Presence::optional},
       {"cycles", of_row("integer"), "of an executable, on an NPU: by which the layer puts off the end",

@@ -19,6 +19,8 @@ def refusals(node: _core.Graph) -> list[Reason]:
     sizes = [size for _, _, shape in (*node.inputs, *node.outputs) for size in shape]
     if 0 in sizes:
         # Of such values ONNX Runtime 1.32 ends the process now and then.
-        return [Reason("no_elements", op, "values that have elements", "nothing is computed of a value without elements")]
+        return [
+            Reason("no_elements", op, "values that have elements", "nothing is computed of a value without elements")
+        ]
     why = refusal(node)
     return [] if why is None else [Reason("no_onnx_form", op, "an operator of ONNX", why)]

@@ -262,17 +262,17 @@ def test_a_profile_says_what_a_kernel_reaches() -> None:
 
 
 def test_a_profile_says_why_a_kernel_does_not_serve() -> None:
-    graph = """graph @g {stage = imported} (%x: f64[4], %a: f32[2,3], %w: f32[1,3,5], %n: i64[1]) -> (%y, %z, %r) {
-      %y = relu(%x) : f64[4]
+    graph = """graph @g {stage = imported} (%x: i64[4], %a: f32[2,3], %w: f32[1,3,5], %n: i64[1]) -> (%y, %z, %r) {
+      %y = relu(%x) : i64[4]
       %z = grouped_matmul(%a, %w, %n) : f32[2,5]
       %r = relu(%a) : f32[2,3]
     }
     """
     executable = hetnn.compile(graph, "cpu")
     weight, ends = np.zeros((1, 3, 5), np.float32), np.array([2])
-    rows = executable.profile(np.zeros(4), np.zeros((2, 3), np.float32), weight, ends)
+    rows = executable.profile(np.zeros(4, np.int64), np.zeros((2, 3), np.float32), weight, ends)
     refusals = {row["kernel"]: row["refusals"] for row in rows}
-    assert refusals["meaning of relu"] == ["unary takes f32; input 0 is f64."]
+    assert refusals["meaning of relu"] == ["unary takes f32; input 0 is i64.", "doubles takes f64; input 0 is i64."]
     assert refusals["meaning of grouped_matmul"] == ["grouped_matmul takes constants as weights."]
     assert refusals["unary"] == []
 

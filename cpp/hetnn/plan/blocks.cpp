@@ -73,7 +73,7 @@ class Stretches {
       : graph_(graph), subgraph_(subgraph), device_(device) {}
 
   std::vector<Stretch> run() {
-    const std::vector<Stretch> whole = {{0, subgraph_.nodes.size(), 1}};
+    std::vector<Stretch> whole = {{0, subgraph_.nodes.size(), 1}};
     const std::optional<int64_t> entries = entries_of();
     if (!entries) return whole;
     for (const ir::Node* node : subgraph_.nodes) apart_.push_back(runs_in_blocks(*node, *entries));

@@ -247,11 +247,11 @@ Work attention_work(const KernelCall& call, const Machine& machine, int /*thread
   double bytes = static_cast<double>(call.outputs[0].elems());
   for (const TensorView& input : call.inputs) bytes += static_cast<double>(input.elems());
   bytes *= sizeof(float);
-  const int64_t length = g.q.length, keys = g.k.length;
+  const int64_t length = g.q.length, keys = g.k.length, panels = (keys + kPanel - 1) / kPanel;
   Work work = Work().fetch(bytes, bytes, machine);
   work.multiplies = static_cast<double>(g.batch * g.heads) *
                     (product_multiplies(length, 1, g.dim, keys) + product_multiplies(length, 1, keys, g.value_dim) +
-                     kScores * static_cast<double>(length * ((keys + kPanel - 1) / kPanel)));
+                     kScores * static_cast<double>(length * panels));
   work.grains = std::max<int64_t>(1, g.batch * g.heads * ((length + kQueryBlock - 1) / kQueryBlock));
   return work;
 }

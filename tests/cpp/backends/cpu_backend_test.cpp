@@ -50,7 +50,7 @@ std::string add_of(const std::string& type) {
 
 TEST(Commands, TakeAVariantWhereOneServesAndTheMeaningElsewhere) {
   EXPECT_EQ(commands_of(add_of("f32[4,8]")).at(0).variant, "binary");
-  for (const char* type : {"f64[4,8]", "i64[4,8]", "i8[4]", "f64[]"})
+  for (const char* type : {"i64[4,8]", "i32[4,8]", "i8[4]", "i64[]"})
     EXPECT_EQ(commands_of(add_of(type)).at(0).variant, "") << type;
   EXPECT_EQ(commands_of(add_of("f32[4,8]"), {.variants = false}).at(0).variant, "");
 }

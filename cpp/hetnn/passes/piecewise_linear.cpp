@@ -197,7 +197,10 @@ static Bent Quotient(const Bent& x, const Bent& y) { return Div(x, y); }
 static Bent MaxNan(const Bent& x, const Bent& y) { return of(maximum, x, y); }
 static Bent MinNan(const Bent& x, const Bent& y) { return of(minimum, x, y); }
 static Bent Abs(const Bent& x) { return MaxNan(x, Neg(x)); }
+// A limit is a constant, and none where it is infinite; what is not finite is of no piece.
+static bool is_endless(const Bent& limit) { return limit.pieces && std::isinf(limit.pieces->lines.front().offset); }
 static Bent Gt(const Bent& x, const Bent& y) {
+  if (is_endless(x) || is_endless(y)) return {};
   return of([](const Operands& o) { return compare(o, std::greater<>()); }, x, y);
 }
 static Bent Ge(const Bent& x, const Bent& y) {
@@ -215,8 +218,6 @@ static Bent Not(const Bent& x) { return Sub(Bent::constant(1), x); }
 static Bent And(const Bent& x, const Bent& y) { return Mul(x, y); }
 static Bent Or(const Bent& x, const Bent& y) { return MaxNan(x, y); }
 static Bent Select(const Bent& condition, const Bent& x, const Bent& y) { return of(choose, condition, x, y); }
-// A limit is a constant, and none where it is infinite.
-static bool is_endless(const Bent& limit) { return limit.pieces && std::isinf(limit.pieces->lines.front().offset); }
 static Bent AtLeast(const Bent& limit, const Bent& x) { return is_endless(limit) ? x : MaxNan(limit, x); }
 static Bent AtMost(const Bent& limit, const Bent& x) { return is_endless(limit) ? x : MinNan(limit, x); }
 

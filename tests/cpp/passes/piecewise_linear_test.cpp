@@ -16,7 +16,8 @@ namespace {
 std::string graph_of(const ops::FunctionDef& def, bool exchanged) {
   const std::string constant = def.operands == 1 ? "" : "  %c = constant() {value = f32[1] {0.75}} : f32[1]\n";
   const std::string operands = def.operands == 1 ? "%x" : exchanged ? "%c, %x" : "%x, %c";
-  const std::string bounds = def.constant_count() == 2 ? " {min = -1.1, max = 2.3}" : "";
+  const std::string bounds =
+      def.constant_count() == 2 ? text(" {", def.constants[0], " = -1.1, ", def.constants[1], " = 2.3}") : "";
   return "graph @g {stage = imported} (%x: f32[1]) -> (%y) {\n" + constant + "  %y = " + std::string(def.name) + "(" +
          operands + ")" + bounds + " : f32[1]\n}";
 }

@@ -436,6 +436,16 @@ def test_special_functions_of_f64_are_scipys(name: str) -> None:
     torch.testing.assert_close(got, want, rtol=1e-12, atol=1e-14, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("to", [{}, {"nan": 2.5}, {"posinf": 7.0, "neginf": -1.5}], ids=["presets", "nan", "ends"])
+def test_nan_to_num_is_one_launch(dtype: torch.dtype, to: dict[str, float]) -> None:
+    x = torch.tensor([math.nan, math.inf, -math.inf, -0.0, 1.5, -6e4]).to(dtype)
+    exe = hetnn.compile(lambda x: torch.nan_to_num(x, **to), args=(x,))
+    torch.testing.assert_close(exe(x), torch.nan_to_num(x, **to), rtol=0, atol=0)
+    if "nan" not in to and dtype != torch.float16:  # which is computed in f32
+        assert [row["node"] for row in exe.profile(x)] == ["nan_to_num"]
+
+
 def test_special_functions_are_steps_of_a_launch() -> None:
     x = torch.linspace(0.1, 0.9, 1001)
 

@@ -51,6 +51,15 @@ def _threshold_gradient(call: Call) -> Any:
     return call.create("Where", [below, call.like(0, gradient), gradient])
 
 
+@exports("nan_to_num")
+def _nan_to_num(call: Call) -> Any:
+    x = call[0]
+    zero, low, high = (call.like(number, x) for number in (0, call.attrs["neginf"], call.attrs["posinf"]))
+    below = call.create("Where", [call.create("Less", [x, zero]), low, zero])
+    infinite = call.create("Where", [call.create("Greater", [x, zero]), high, below])
+    return call.create("Where", [call.create("Less", [call.create("Abs", [x]), call.like(math.inf, x)]), x, infinite])
+
+
 @exports("ne")
 def _ne(call: Call) -> Any:
     return call.create("Not", [call.create("Equal", call.inputs)])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.torch.rules.call import TORCH, Call, rule
@@ -148,6 +150,20 @@ def _round(call: Call) -> Any:
     scale = call.constant(10.0 ** abs(decimals), x.dtype)
     ways = ("div", "mul") if decimals < 0 else ("mul", "div")
     return call.create(ways[1], [call.create("round", [call.create(ways[0], [x, scale])]), scale])
+
+
+@rule("nan_to_num.default")
+def _nan_to_num(call: Call) -> Any:
+    x, nan = call["self"], call["nan"]
+    if not _is_real(x):
+        return x
+    most = torch.finfo(call.torch_dtype()).max
+    ends = {
+        name: preset if call[name] is None else float(call[name])
+        for name, preset in (("neginf", -most), ("posinf", most))
+    }
+    y = call.create("nan_to_num", [x], **ends)
+    return call.create("where", [call.create("eq", [x, x]), y, call.constant(nan, x.dtype)]) if nan else y
 
 
 @rule("polygamma.default")

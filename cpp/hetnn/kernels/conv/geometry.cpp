@@ -51,6 +51,13 @@ WindowGeometry window_geometry(const KernelCall& call, const TensorView& x, cons
   return g;
 }
 
+WindowGeometry pool_geometry(const KernelCall& call, const TensorView& x, const TensorView& y) {
+  const std::vector<int64_t> kernel = window_param(call, "kernel", 1);
+  Params params = call.params;
+  if (params.integers("stride", {}).empty()) params.set("stride", kernel);
+  return window_geometry({call.inputs, call.outputs, params}, x, y, kernel[0], kernel[1]);
+}
+
 Refusal serves_windows(std::string_view kernel, const KernelCall& call, DType dtype) {
   const bool bias = call.params.integer("bias", 0) != 0;
   Terms terms(kernel, call);

@@ -36,6 +36,10 @@ Refusal refuse_windows(const KernelCall& call);
 WindowGeometry window_geometry(const KernelCall& call, const TensorView& x, const TensorView& y, int64_t kernel_h,
                                int64_t kernel_w);
 
+/// Of pools, whose windows the param `kernel` says, one size for both axes or one for each, and which lie side by side
+/// unless a stride is given.
+WindowGeometry pool_geometry(const KernelCall& call, const TensorView& x, const TensorView& y);
+
 /// Whether x, a weight and a bias are of that type, that of i8 i32, and windows slide over x.
 Refusal serves_windows(std::string_view kernel, const KernelCall& call, DType dtype = DType::f32);
 

@@ -91,13 +91,7 @@ class MaxPoolGradient final : public Kernel {
   bool by_lines_, stores_;
 };
 
-WindowGeometry geometry_of(const KernelCall& call) {
-  const std::vector<int64_t> kernel = call.params.integers("kernel");
-  Params params = call.params;
-  if (params.integers("stride", {}).empty()) params.set("stride", kernel);
-  return window_geometry({call.inputs, call.outputs, params}, call.inputs[0], call.inputs[1], kernel.at(0),
-                         kernel.at(1));
-}
+WindowGeometry geometry_of(const KernelCall& call) { return pool_geometry(call, call.inputs[0], call.inputs[1]); }
 
 Refusal serves_pixels(const KernelCall& call) { return Terms("max_pool_gradient", call).steps_on_rows(); }
 

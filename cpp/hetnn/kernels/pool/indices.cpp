@@ -97,13 +97,7 @@ class MaxPoolIndices final : public Kernel {
   TensorView x_;
 };
 
-WindowGeometry geometry_of(const KernelCall& call) {
-  const std::vector<int64_t> kernel = call.params.integers("kernel");
-  Params params = call.params;
-  if (params.integers("stride", {}).empty()) params.set("stride", kernel);
-  return window_geometry({call.inputs, call.outputs, params}, call.inputs[0], call.outputs[0], kernel.at(0),
-                         kernel.at(1));
-}
+WindowGeometry geometry_of(const KernelCall& call) { return pool_geometry(call, call.inputs[0], call.outputs[0]); }
 
 }  // namespace
 

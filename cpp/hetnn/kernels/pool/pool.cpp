@@ -154,13 +154,7 @@ class AdaptivePool final : public Kernel {
 
 template <PoolKind kind, typename T = float>
 std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
-  const std::vector<int64_t> kernel = call.params.integers("kernel");
-  HETNN_ASSERT(kernel.size() == 2, kernel.size(), " sizes of a kernel");
-  Params params = call.params;
-  if (params.integers("stride", {}).empty()) params.set("stride", kernel);
-  const KernelCall with_stride{call.inputs, call.outputs, params};
-  const WindowGeometry g = window_geometry(with_stride, call.inputs[0], call.outputs[0], kernel[0], kernel[1]);
-  return std::make_unique<Pool<T>>(kind, call, g);
+  return std::make_unique<Pool<T>>(kind, call, pool_geometry(call, call.inputs[0], call.outputs[0]));
 }
 
 std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {

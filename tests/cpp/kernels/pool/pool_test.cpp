@@ -1,6 +1,5 @@
 // Pools against their meanings.
 #include "../kernel_runner.h"
-#include "expect_error.h"
 
 namespace hetnn::kernels::testing {
 namespace {
@@ -132,11 +131,11 @@ TEST(AdaptivePool2d, MatchesItsMeaningIncludingGlobal) {
     }
 }
 
-TEST(MaxPool2d, NeedsAKernelSizePerAxis) {
-  const Tensor x = random_plain({1, 2, 4, 4}, 1);
-  EXPECT_ERROR(run_kernel("max_pool2d", {x}, {TensorView::plain(DType::f32, std::vector<int64_t>{1, 2, 2, 2})},
-                          {{"kernel", std::vector<int64_t>{2}}}),
-               InternalError, "1 sizes of a kernel");
+TEST(MaxPool2d, OneSizeOfAKernelIsThatOfBothAxes) {
+  const Tensor x = random_plain({1, 2, 9, 7}, 1);
+  check_kernel("max_pool2d", {x}, {TensorView::plain(DType::f32, std::vector<int64_t>{1, 2, 3, 2})},
+               {{"kernel", std::vector<int64_t>{3}}}, {meaning("max_pool2d", {x}, {{"kernel", dims({3})}})}, 0.0,
+               "max_pool2d");
 }
 
 }  // namespace

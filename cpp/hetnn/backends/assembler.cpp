@@ -41,9 +41,15 @@ int32_t Assembler::add(program::Buffer buffer) {
   return static_cast<int32_t>(program_.buffers.size()) - 1;
 }
 
-int32_t Assembler::arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch) {
-  return add(
-      {.name = name, .dtype = type.dtype, .shape = type.shape, .quant = type.quant, .layout = layout, .pitch = pitch});
+int32_t Assembler::arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch,
+                                const Shape& strides) {
+  return add({.name = name,
+              .dtype = type.dtype,
+              .shape = type.shape,
+              .quant = type.quant,
+              .layout = layout,
+              .pitch = pitch,
+              .strides = strides});
 }
 
 int32_t Assembler::port_buffer(const std::string& name, const ops::Type& type, program::Place place) {

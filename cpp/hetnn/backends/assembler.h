@@ -27,7 +27,8 @@ class Assembler {
   void add_to_body(int32_t number, Assembler& body, const std::function<void()>& work);
 
   /// A new buffer of the arena for a value (or for a value's copy in another layout, under another name).
-  int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch);
+  int32_t arena_buffer(const std::string& name, const ops::Type& type, Layout layout, const Dim& pitch,
+                       const Shape& strides = {});
   /// A buffer for an input or output of the model: plain.
   int32_t port_buffer(const std::string& name, const ops::Type& type, program::Place place);
   /// Bytes in the weights, 64-byte aligned; equal bytes are kept once. `type` is the constant's, unpacked.

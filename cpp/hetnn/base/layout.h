@@ -4,16 +4,21 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace hetnn {
 
 /// plain: dense row-major in logical order. nhwc: logical N,C,H,W stored as N,H,W,C with a pitch between pixels.
-enum class Layout : uint8_t { plain, nhwc };
+/// strided: a stride for each axis, as of a value that lies in another.
+enum class Layout : uint8_t { plain, nhwc, strided };
 
-constexpr std::string_view layout_name(Layout layout) { return layout == Layout::plain ? "plain" : "nhwc"; }
+inline constexpr std::pair<std::string_view, Layout> kLayouts[] = {
+    {"plain", Layout::plain}, {"nhwc", Layout::nhwc}, {"strided", Layout::strided}};
+
+constexpr std::string_view layout_name(Layout layout) { return kLayouts[static_cast<size_t>(layout)].first; }
 constexpr std::optional<Layout> layout_from_name(std::string_view name) {
-  if (name == "plain") return Layout::plain;
-  if (name == "nhwc") return Layout::nhwc;
+  for (const auto& [known, layout] : kLayouts)
+    if (known == name) return layout;
   return std::nullopt;
 }
 

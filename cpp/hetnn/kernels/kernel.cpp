@@ -30,6 +30,11 @@ int64_t TensorView::elems() const {
 int64_t TensorView::span_bytes() const {
   const int64_t count = elems();
   if (count == 0 || layout == Layout::plain) return count * dtype_bytes(dtype);
+  if (layout == Layout::strided) {
+    int64_t last = 0;
+    for (size_t k = 0; k < static_cast<size_t>(rank); ++k) last += (dims[k] - 1) * strides[k];
+    return (last + 1) * dtype_bytes(dtype);
+  }
   return ((count / dims[1] - 1) * pitch_elems + dims[1]) * dtype_bytes(dtype);
 }
 
@@ -41,6 +46,14 @@ TensorView TensorView::nhwc(DType dtype, std::span<const int64_t> shape, int64_t
   view.layout = Layout::nhwc;
   view.pitch_elems = pitch_elems == 0 ? view.dims[1] : pitch_elems;
   HETNN_ASSERT(view.pitch_elems >= view.dims[1], "pitch ", view.pitch_elems, ", channels ", view.dims[1]);
+  return view;
+}
+
+TensorView TensorView::strided(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  TensorView view = make_view(dtype, shape);
+  HETNN_ASSERT(shape.size() == strides.size(), strides.size(), " strides of ", shape.size(), " axes");
+  view.layout = Layout::strided;
+  std::ranges::copy(strides, view.strides.begin());
   return view;
 }
 

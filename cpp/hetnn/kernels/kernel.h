@@ -31,6 +31,7 @@ namespace hetnn::kernels {
 ///  one
 ///           pixel to the next. Kernels neither read nor write the pitch - C lanes behind a pixel, so a view may be a
 ///           channel slice of a wider buffer.
+///  - strided: a stride for each axis, as of a value that is only seen in another order.
 /// A packed view stands for bytes made by the family's `pack` function from a plain weight; `dims` stay the weight's
 /// logical shape and `layout` is plain.
 struct TensorView {
@@ -38,7 +39,8 @@ struct TensorView {
   int rank = 0;
   std::array<int64_t, 8> dims{};
   Layout layout = Layout::plain;
-  int64_t pitch_elems = 0;  // nhwc only
+  int64_t pitch_elems = 0;              // nhwc only
+  std::array<int64_t, 8> strides = {};  // in elements; strided only
   bool packed = false;
 
   /// Number of logical elements (1 for rank 0).
@@ -50,6 +52,7 @@ struct TensorView {
   static TensorView plain(DType dtype, std::span<const int64_t> shape);
   /// pitch_elems 0 means: no gap (pitch = C).
   static TensorView nhwc(DType dtype, std::span<const int64_t> shape, int64_t pitch_elems = 0);
+  static TensorView strided(DType dtype, std::span<const int64_t> shape, std::span<const int64_t> strides);
   static TensorView of_weight(DType dtype, std::span<const int64_t> shape);
 };
 
@@ -167,8 +170,9 @@ using TuneFunction = ops::Attrs (*)(const KernelCall& call, int threads);
 /// Where feature maps (one vector of channels a pixel) are welcome: `same` writes the layout it reads, and the other
 /// one where it has to; `kept` writes no other than that of its first input; `plain` reads and writes plain memory;
 /// `written_plain` reads either and writes plain memory; `turned` reads and writes either, channels last where that is
-/// how plain memory then lies.
-enum class LayoutWish : uint8_t { plain, written_plain, turned, same, kept, channels_last };
+/// how plain memory then lies; `strided` reads its first three inputs and writes its result by strides, the last of
+/// which is 1, and the rest plain.
+enum class LayoutWish : uint8_t { plain, written_plain, turned, same, kept, channels_last, strided };
 
 /// A fast way to compute an operator. Of those that serve a call the one of least predicted time computes it
 /// (query/best.h); where none does, the operator's meaning.

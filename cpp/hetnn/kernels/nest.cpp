@@ -19,6 +19,7 @@ std::array<int64_t, 8> strides_of(const TensorView& view) {
     }
     return strides;
   }
+  if (view.layout == Layout::strided) return view.strides;
   strides[1] = 1;
   int64_t step = view.pitch_elems;
   for (int axis = view.rank - 1; axis >= 2; --axis) {

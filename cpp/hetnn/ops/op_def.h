@@ -145,6 +145,9 @@ struct OpDef {
   void (*check)(const Call&, std::span<const View> inputs) = nullptr;
   /// Computes the outputs, of values that passed the check.
   void (*meaning)(const Evaluation&) = nullptr;
+  /// Strides by which the result lies in the memory of the first input, which has such strides, in elements; nullopt
+  /// where it lies by none. None: it is computed.
+  std::optional<Shape> (*seen)(const Call&, const Shape& strides) = nullptr;
   /// Arithmetic work; none: one flop for every element of an elementwise operator, else nothing.
   Work (*work)(const Call&) = nullptr;
   std::vector<Metric> (*metrics)(const Call&) = nullptr;

@@ -27,7 +27,8 @@ struct Buffer {
   Shape shape;  // logical, channels first; of a packed constant the unpacked weight's
   std::optional<ops::Quant> quant = std::nullopt;
   Layout layout = Layout::plain;
-  Dim pitch = 0;  // elements between pixels; nhwc only
+  Dim pitch = 0;       // elements between pixels; nhwc only
+  Shape strides = {};  // in elements, one an axis; strided only
   Place place = Place::arena;
   /// Constants: where their bytes stand in the weights, 64-byte aligned.
   int64_t offset_bytes = 0;

@@ -60,10 +60,16 @@ class Validator {
       check(!b.pitch.is_static() || !b.shape[1].is_static() || b.pitch.value() >= b.shape[1].value(), field,
             text("pitch ", b.pitch, " is below ", b.shape[1], " channels"));
     }
+    for (const Dim& stride : b.strides) {
+      references_.known(stride, field);
+      check(!stride.is_static() || stride.value() >= 0, field, text("a stride is ", stride));
+    }
+    check(b.strides.size() == (b.layout == Layout::strided ? b.shape.size() : 0), field,
+          text(b.strides.size(), " strides of ", b.shape.size(), " axes, layout ", layout_name(b.layout)));
     if (b.place == Place::constant) {
       references_.in_weights(b.offset_bytes, b.size_bytes, field);
       check(is_static(b.shape), field, "a constant's shape holds symbols");
-      check(b.layout == Layout::plain || (!b.packed && b.pitch == b.shape[1]), field,
+      check(b.layout == Layout::plain || (b.layout == Layout::nhwc && !b.packed && b.pitch == b.shape[1]), field,
             "a constant is neither plain nor nhwc without gaps");
       if (!b.packed) holds(b.offset_bytes, b.size_bytes, b.shape, b.dtype, field);
     } else {
@@ -179,6 +185,7 @@ std::set<std::string> symbols_of(const Buffer& buffer) {
   std::set<std::string> out;
   for (const Dim& dim : buffer.shape) dim.collect_symbols(out);
   buffer.pitch.collect_symbols(out);
+  for (const Dim& stride : buffer.strides) stride.collect_symbols(out);
   return out;
 }
 

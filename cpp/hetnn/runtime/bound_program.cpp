@@ -21,6 +21,25 @@ namespace {
 
 using program::Place;
 
+// Within 2^40 bytes in all, as no memory is larger.
+std::vector<int64_t> strides_of(const program::Buffer& buffer, std::span<const int64_t> shape,
+                                const Bindings& bindings) {
+  constexpr double kMost = 0x1p40;
+  std::vector<int64_t> out = evaluate(buffer.strides, bindings);
+  double last = 1;
+  bool sound = true;
+  for (size_t k = 0; k < out.size(); ++k) {
+    sound = sound && out[k] >= 0;
+    last += static_cast<double>(out[k]) * static_cast<double>(std::max<int64_t>(shape[k], 1) - 1);
+  }
+  if (!sound || last * static_cast<double>(dtype_bytes(buffer.dtype)) > kMost) {
+    throw InvalidModel(text("'", buffer.name, "' has the strides ", to_string(Shape(out.begin(), out.end())), " over ",
+                            to_string(Shape(shape.begin(), shape.end())),
+                            ". The executable is damaged; compile the model again."));
+  }
+  return out;
+}
+
 BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings) {
   BoundBuffer out;
   out.shape = evaluate(buffer.shape, bindings);
@@ -48,6 +67,8 @@ BoundBuffer bind_buffer(const program::Buffer& buffer, const Bindings& bindings)
       factors[1] = pitch_elems;
       checked_product(factors, called.c_str());
       out.view = kernels::TensorView::nhwc(buffer.dtype, out.shape, pitch_elems);
+    } else if (buffer.layout == Layout::strided) {
+      out.view = kernels::TensorView::strided(buffer.dtype, out.shape, strides_of(buffer, out.shape, bindings));
     } else {
       out.view = kernels::TensorView::plain(buffer.dtype, out.shape);
     }

@@ -69,6 +69,7 @@ program::Program exposed(const program::Program& program, const std::vector<std:
     const bool lies_plain = copy.layout == Layout::plain;
     copy.layout = Layout::plain;
     copy.pitch = 0;
+    copy.strides.clear();
     copy.place = program::Place::output;
     out.buffers.push_back(std::move(copy));
     const auto id = static_cast<int32_t>(out.buffers.size() - 1);

@@ -40,6 +40,7 @@ class Slice {
     program::Buffer buffer = buffer_of(id);
     buffer.layout = Layout::plain;
     buffer.pitch = 0;
+    buffer.strides.clear();
     buffer.place = place;
     out_.buffers.push_back(std::move(buffer));
     return numbers_[id] = static_cast<int32_t>(out_.buffers.size() - 1);

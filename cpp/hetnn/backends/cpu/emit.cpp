@@ -76,7 +76,8 @@ class Emitter {
     }
     if (variant && options_.tune_threads > 0)
       command.options.merge(kernels::tune_sums(concrete->call(), options_.tune_threads));
-    const bool reads_plain = launch.layout_wish() == kernels::LayoutWish::plain;
+    const bool reads_plain =
+        launch.layout_wish() == kernels::LayoutWish::plain || launch.layout_wish() == kernels::LayoutWish::strided;
     const bool writes_plain = reads_plain || launch.layout_wish() == kernels::LayoutWish::written_plain;
     const bool keeps = launch.layout_wish() == kernels::LayoutWish::kept;
     const Layout written = keeps ? concrete->inputs[0].layout : Layout::plain;
@@ -108,7 +109,8 @@ class Emitter {
       if (at == buffers_.end()) {
         const ValueLayout& layout = layouts_.at(output);
         at = buffers_
-                 .emplace(output, assembler_.arena_buffer(output->name(), output->type(), layout.layout, layout.pitch))
+                 .emplace(output, assembler_.arena_buffer(output->name(), output->type(), layout.layout, layout.pitch,
+                                                          layout.strides))
                  .first;
       }
       command.outputs.push_back(at->second);
@@ -117,7 +119,8 @@ class Emitter {
     std::vector<program::Command> after;
     if (writes_plain || keeps) {
       for (size_t k = 0; k < command.outputs.size(); ++k) {
-        if (assembler_.buffer(command.outputs[k]).layout == written) continue;
+        const Layout there = assembler_.buffer(command.outputs[k]).layout;
+        if (there == written || there == Layout::strided) continue;
         const ir::Value& output = *launch.outputs[k];
         const ValueLayout layout = written == Layout::nhwc ? channels_last(output) : ValueLayout{};
         const int32_t own = assembler_.arena_buffer(output.name() + ".own", output.type(), layout.layout, layout.pitch);
@@ -182,14 +185,14 @@ class Emitter {
     const int32_t id = buffer(value);
     const bool lies_plain = assembler_.buffer(id).layout == Layout::plain;
     if (turned && lies_plain) return turned_copy(value, id);
-    return plain && !lies_plain ? plain_copy(value, id) : id;
+    return plain && assembler_.buffer(id).layout == Layout::nhwc ? plain_copy(value, id) : id;
   }
 
   int32_t turned_copy(const ir::Value& value, int32_t from) {
     auto [at, fresh] = turned_.try_emplace(&value, 0);
     if (fresh) {
-      const auto [layout, pitch] = turned_layout(value);
-      at->second = assembler_.arena_buffer(value.name() + ".turned", value.type(), layout, pitch);
+      const ValueLayout turned = turned_layout(value);
+      at->second = assembler_.arena_buffer(value.name() + ".turned", value.type(), turned.layout, turned.pitch);
       code_.commands.push_back(copy(from, at->second, value.name()));
     }
     return at->second;

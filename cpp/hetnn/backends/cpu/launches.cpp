@@ -77,6 +77,8 @@ kernels::TensorView view_of(const ir::Value& value, const Layouts& layouts, cons
   const auto at = layouts.find(&value);
   if (at == layouts.end() || at->second.layout == Layout::plain)
     return kernels::TensorView::plain(value.dtype(), shape);
+  if (at->second.layout == Layout::strided)
+    return kernels::TensorView::strided(value.dtype(), shape, evaluate(at->second.strides, bindings));
   return kernels::TensorView::nhwc(value.dtype(), shape, at->second.pitch.evaluate(bindings));
 }
 

@@ -17,10 +17,12 @@
 
 namespace hetnn::backends::cpu {
 
-/// How a value lies in memory. `pitch` counts elements between pixels (nhwc only).
+/// How a value lies in memory. `pitch` counts elements between pixels (nhwc only), `strides` those along each axis
+/// (strided only).
 struct ValueLayout {
   Layout layout = Layout::plain;
   Dim pitch = 0;
+  Shape strides = {};
 };
 using Layouts = std::map<const ir::Value*, ValueLayout>;
 

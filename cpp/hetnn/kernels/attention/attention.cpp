@@ -37,6 +37,13 @@ struct AttentionGeometry {
 };
 
 HeadStrides head_strides(const TensorView& view, int64_t dim, int64_t offset) {
+  if (view.layout == Layout::strided) {
+    return {.batch = view.strides[0],
+            .head = view.strides[1],
+            .row = view.strides[2],
+            .offset = offset,
+            .length = view.dims[2]};
+  }
   if (view.rank == 4) {
     const int64_t length = view.dims[2], row = view.dims[3];
     return {.batch = view.dims[1] * length * row, .head = length * row, .row = row, .offset = offset, .length = length};
@@ -72,6 +79,11 @@ AttentionGeometry attention_geometry(const KernelCall& call) {
 }
 
 std::vector<int64_t> scores_shape(const AttentionGeometry& g) { return {g.batch, g.heads, g.q.length, g.k.length}; }
+
+// Plain, or of four axes, of which the last lies side by side.
+bool lies_in_rows(const TensorView& view) {
+  return view.layout == Layout::plain || (view.layout == Layout::strided && view.rank == 4 && view.strides[3] == 1);
+}
 
 // Whether the view holds so many heads of that size.
 bool holds_heads(const TensorView& view, const HeadStrides& s, int64_t heads, int64_t dim) {
@@ -209,10 +221,11 @@ class Attention final : public Kernel {
 
 Refusal serves_attention(const KernelCall& call) {
   Terms terms("attention", call);
-  terms.of(DType::f32, 3).plain();
+  terms.of(DType::f32, 3);
   for (const std::span<const TensorView> side : {call.inputs.first(3), call.outputs})
     for (const TensorView& view : side)
-      terms.hold(view.rank == 3 || view.rank == 4, "takes [B, heads, L, D] and [B, L, width]; got ", view_text(view));
+      terms.hold(view.rank == 3 || view.rank == 4, "takes [B, heads, L, D] and [B, L, width]; got ", view_text(view))
+          .hold(lies_in_rows(view), "takes rows that lie side by side; got ", view_text(view));
   if (!terms.met()) return terms;
   const TensorView &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2], &y = call.outputs[0];
   const AttentionGeometry g = attention_geometry(call);
@@ -230,7 +243,7 @@ Refusal serves_attention(const KernelCall& call) {
             ", output ", view_text(y));
   if (!terms.met() || !g.mask) return terms;
   const TensorView& mask = call.inputs[3];
-  return terms
+  return terms.hold(mask.layout == Layout::plain, "takes a plain mask; got ", view_text(mask))
       .hold(mask.dtype == DType::boolean || mask.dtype == DType::f32, "takes a mask of f32 or bool; got ",
             dtype_name(mask.dtype))
       .hold(broadcasts(mask, scores_shape(g)), "takes a mask that broadcasts to the scores; got ", view_text(mask));
@@ -265,7 +278,7 @@ std::span<const Variant> attention_variants() {
        .speed = "attention",
        .serves = serves_attention,
        .create = make_attention,
-       .layout = LayoutWish::plain,
+       .layout = LayoutWish::strided,
        .work = attention_work},
   };
   return kVariants;

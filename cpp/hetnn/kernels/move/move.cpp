@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/strides.h"
 #include "hetnn/base/visit_dtype.h"
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/move/transpose.h"
@@ -222,7 +223,8 @@ Refusal serves_copy(const KernelCall& call) {
 std::unique_ptr<Kernel> make_copy(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  if (x.layout != y.layout && dtype_bytes(x.dtype) == 4) return std::make_unique<LayoutCopy>(x, y);
+  const bool turns = x.layout != y.layout && x.layout != Layout::strided && y.layout != Layout::strided;
+  if (turns && dtype_bytes(x.dtype) == 4) return std::make_unique<LayoutCopy>(x, y);
   return one_copy(call, y.shape(), whole(y), whole(x));
 }
 
@@ -230,8 +232,17 @@ std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   if (std::ranges::equal(x.shape(), y.shape())) return make_copy(call);
+  if (x.layout == Layout::strided || y.layout == Layout::strided) {
+    const std::array<int64_t, 8> apart = strides_of(x);
+    const auto rank = static_cast<size_t>(x.rank);
+    if (const auto seen = strides_in_shape(x.shape(), std::span<const int64_t>(apart).first(rank), y.shape())) {
+      NestOperand from;
+      std::ranges::copy(*seen, from.strides.begin());
+      return one_copy(call, y.shape(), whole(y), from);
+    }
+  }
   const auto plain_order = [](const TensorView& view) {
-    if (view.layout == Layout::plain) return true;
+    if (view.layout != Layout::nhwc) return view.layout == Layout::plain;
     const RowView rows = row_view(view);
     return (rows.cols == 1 || rows.rows_per_batch == 1) && rows.pitch == rows.cols;
   };

@@ -22,6 +22,12 @@ std::vector<Type> infer(const Call& call) {
   return {{x.dtype, y}};
 }
 
+std::optional<Shape> seen(const Call& call, const Shape& strides) {
+  Shape out;
+  for (const Dim& axis : call.integers("perm")) out.push_back(strides[static_cast<size_t>(axis.value())]);
+  return out;
+}
+
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
@@ -44,6 +50,7 @@ OpDef define_permute() {
           .onnx = {"Transpose"},
           .infer = infer,
           .meaning = meaning,
+          .seen = seen,
           .keeps_batch =
               [](const Call& call, Batched batched) {
                 return keeps_batch_of_first(call, batched) && call.integers("perm")[0] == Dim(0);

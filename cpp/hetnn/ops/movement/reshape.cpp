@@ -1,6 +1,7 @@
 // reshape: the same elements in row-major order under another shape.
 #include <algorithm>
 
+#include "hetnn/base/strides.h"
 #include "hetnn/ops/batch.h"
 #include "hetnn/ops/late.h"
 #include "hetnn/ops/nest.h"
@@ -66,6 +67,15 @@ void add_or_drop(const Evaluation& e, Attrs& attrs) {
 
 }  // namespace
 
+namespace {
+
+std::optional<Shape> seen(const Call& call, const Shape& strides) {
+  return strides_in_shape(std::span<const Dim>(call.input(0).shape), std::span<const Dim>(strides),
+                          std::span<const Dim>(call.output().shape));
+}
+
+}  // namespace
+
 OpDef define_reshape() {
   return {.name = "reshape",
           .doc = "The same elements in row-major order under another shape.",
@@ -77,6 +87,7 @@ OpDef define_reshape() {
           .onnx = {},
           .infer = infer,
           .meaning = [](const Evaluation& e) { copy(e.input(0), e.output()); },
+          .seen = seen,
           .keeps_batch = keeps_batch_of_first,
           .constraints = {},
           .tolerance = 0,

@@ -75,6 +75,13 @@ std::vector<Type> infer(const Call& call) {
   return {{call.input(0).dtype, y}};
 }
 
+std::optional<Shape> seen(const Call& call, const Shape& strides) {
+  const Range range = range_of(call);
+  Shape out = strides;
+  out[static_cast<size_t>(range.axis)] = out[static_cast<size_t>(range.axis)] * range.step;
+  return out;
+}
+
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Range range = range_of(e.call);
@@ -104,6 +111,7 @@ OpDef define_slice() {
           .onnx = {},
           .infer = infer,
           .meaning = meaning,
+          .seen = seen,
           .keeps_batch = keeps_batch_beside_axis,
           .constraints = {},
           .tolerance = 0,

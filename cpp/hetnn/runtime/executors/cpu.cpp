@@ -205,7 +205,13 @@ class CpuBound final : public BoundCode {
       out.refusals = kernels::refusals_of(call, views(command.command.inputs), views(command.command.outputs));
     }
     for (const auto* ids : {&command.command.inputs, &command.command.outputs}) {
-      for (const int32_t id : *ids) out.bytes += id < 0 ? 0 : static_cast<double>(buffer(id).size_bytes);
+      for (const int32_t id : *ids) {
+        if (id < 0) continue;
+        // Between the elements of what is only seen there lie those of others.
+        const kernels::TensorView& view = buffer(id).view;
+        const bool seen = view.layout == Layout::strided;
+        out.bytes += static_cast<double>(seen ? view.elems() * dtype_bytes(view.dtype) : buffer(id).size_bytes);
+      }
     }
     const kernels::Amounts amounts{.macs = out.macs, .flops = out.flops, .bytes = out.bytes};
     const auto blocks = static_cast<double>(code_.blocks);

@@ -14,6 +14,7 @@ import numpy as np
 from hetnn.backends import measuring, onnx_form
 from hetnn.backends.backend import Backend, Port, Reason, Run
 from hetnn.backends.openvino_errors import EDGES, errors_in
+from hetnn.element_types import numpy_type
 from hetnn.errors import Unavailable
 from hetnn.machine import default_threads
 
@@ -131,7 +132,7 @@ class OpenVino(Backend):
             for place, k in enumerate(read):
                 request.set_input_tensor(place, self._lent(arrays[k], types[place]))
             request.infer()
-            return [request.get_output_tensor(k).data for k in range(len(outputs))]
+            return [_array(request.get_output_tensor(k)) for k in range(len(outputs))]
 
         return run
 
@@ -151,6 +152,12 @@ class OpenVino(Backend):
         from hetnn.exporters.onnx import export
 
         return self._core.read_model(export(graph).SerializeToString(), b"")
+
+
+def _array(tensor: Any) -> Any:
+    # OpenVINO shows the bits of bf16, which numpy lacks, as f16.
+    is_brain = tensor.element_type.get_type_name() == "bf16"
+    return tensor.data.view(numpy_type("bf16")) if is_brain else tensor.data
 
 
 def _first_line(error: Exception) -> str:

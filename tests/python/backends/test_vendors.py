@@ -292,12 +292,14 @@ def test_recorded_runs_are_those_of_the_session() -> None:
         assert all(map(np.array_equal, recorded(given), [np.maximum(given[0], 0), -given[1]]))
 
 
-@pytest.mark.parametrize("name", ["bf16", "f8e4m3fn"])
-def test_types_that_numpy_lacks_cross_the_edges(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "device"), [("bf16", "onnxruntime-cpu"), ("f8e4m3fn", "onnxruntime-cpu"), ("bf16", "openvino-cpu")]
+)
+def test_types_that_numpy_lacks_cross_the_edges(name: str, device: str) -> None:
     node = f"%y = reshape(%x) {{shape = [15]}} : {name}[15]"
     graph = f"graph @g {{stage = imported}} (%x: {name}[3,5]) -> (%y) {{\n  {node}\n}}"
-    exe = hetnn.compile(graph, "cpu+onnxruntime-cpu", strategy="take-all")
-    assert [row["device"] for row in exe.report("dict")["subgraphs"]] == ["onnxruntime-cpu"], exe.report()
+    exe = hetnn.compile(graph, f"cpu+{device}", strategy="take-all")
+    assert [row["device"] for row in exe.report("dict")["subgraphs"]] == [device], exe.report()
     x = np.arange(15).astype(numpy_type(name)).reshape(3, 5)
     (y,) = exe.run([x])
     assert (y.dtype, y.tolist()) == (x.dtype, x.reshape(15).tolist())

@@ -30,7 +30,10 @@ double scaled_i(double order, double x) {
   return order == 1 && x < 0 ? -value : value;
 }
 
-// p_n of p_{k+1} = next(k, p_k, p_{k-1}) from p_0 = 1 and p_1; 0 for n < 0.
+// A step a degree takes a millisecond an element then.
+constexpr int64_t kMostDegree = 1 << 20;
+
+// p_n of p_{k+1} = next(k, p_k, p_{k-1}) from p_0 = 1 and p_1; 0 for n < 0, NaN beyond the highest degree.
 template <typename T, typename Next>
 T polynomial(T n, T first, Next next) {
   // No number, and what no integer holds, is as below 0; as in torch.
@@ -38,6 +41,7 @@ T polynomial(T n, T first, Next next) {
   const auto degree = static_cast<int64_t>(n);
   T before = 1, at = first;
   if (degree == 0) return 1;
+  if (degree > kMostDegree) return std::numeric_limits<T>::quiet_NaN();
   for (int64_t k = 1; k < degree && !std::isnan(at); ++k) {
     const T after = next(static_cast<T>(k), at, before);
     before = at;

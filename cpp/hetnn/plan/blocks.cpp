@@ -20,7 +20,11 @@ namespace {
 constexpr double kLeastSaving = 0.05, kLeastSavingOfChange = 0.02;
 constexpr int64_t kMostBlocks = 256;
 
-bool is_batch(const ops::Type& type, int64_t entries) { return !type.shape.empty() && type.shape[0] == Dim(entries); }
+// Of entries that one scale stands for.
+bool is_batch(const ops::Type& type, int64_t entries) {
+  const bool apart = type.quant && type.quant->scales.size() > 1 && type.quant->axis == 0;
+  return !type.shape.empty() && type.shape[0] == Dim(entries) && !apart;
+}
 
 ops::Type with_entries(ops::Type type, int64_t entries) {
   type.shape[0] = entries;
@@ -34,10 +38,7 @@ bool runs_in_blocks(const ir::Node& node, int64_t entries) {
   std::vector<ops::Type> types(call.inputs.size());
   for (size_t k = 0; k < call.inputs.size(); ++k)
     batched[k] = call.has(k) && !call.constant(k) && is_batch(call.input(k), entries);
-  const auto is_batch_here = [&](const ir::Value* value) {
-    const std::optional<ops::Quant>& quant = value->type().quant;
-    return is_batch(value->type(), entries) && !(quant && quant->scales.size() > 1 && quant->axis == 0);
-  };
+  const auto is_batch_here = [&](const ir::Value* value) { return is_batch(value->type(), entries); };
   if (!std::ranges::all_of(node.outputs(), is_batch_here) ||
       !ops::keeps_batch(call, {batched.get(), call.inputs.size()}))
     return false;

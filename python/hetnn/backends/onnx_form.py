@@ -16,7 +16,10 @@ def refusals(node: _core.Graph) -> list[Reason]:
     op = node.nodes()[-1]["op"]
     if op in _CHECKS:
         return [Reason("checks", op, "an operator that gives values", "a file of ONNX leaves checks out")]
-    sizes = [size for _, _, shape in (*node.inputs, *node.outputs) for size in shape]
+    # Inputs that nothing reads only tell sizes, and are empty.
+    read = set(node.nodes()[-1]["inputs"])
+    values = [*(value for value in node.inputs if value[0] in read), *node.outputs]
+    sizes = [size for _, _, shape in values for size in shape]
     if 0 in sizes:
         # Of such values ONNX Runtime 1.32 ends the process now and then.
         return [

@@ -45,7 +45,7 @@ def complete(report: dict[str, Any], executable: Executable) -> dict[str, Any]:
         row = rows.get(target.get(node, node))
         if row is not None:
             row.setdefault("kernel", kernel)
-    for command in executable._engine.described(executable._engine.hints):
+    for command in _described(executable):
         row = rows.get(target.get(command["node"], command["node"]))
         if row is not None and "rivals" not in row:
             row["kernel_us"] = command["predicted_us"]
@@ -58,6 +58,15 @@ def complete(report: dict[str, Any], executable: Executable) -> dict[str, Any]:
                 row["cycles"] = row.get("cycles", 0) + layer["cycles"]
                 row["stall_cycles"] = row.get("stall_cycles", 0) + layer["stall_cycles"]
     return report
+
+
+def _described(executable: Executable) -> list[dict[str, Any]]:
+    """Commands at the example's sizes; none where the model does not hold for these."""
+    try:
+        commands: list[dict[str, Any]] = executable._engine.described(executable._engine.hints)
+    except InvalidModel:
+        return []
+    return commands
 
 
 def _joined(report: Mapping[str, Any], rows: Mapping[str, dict[str, Any]]) -> dict[str, str]:

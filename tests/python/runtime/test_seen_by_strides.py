@@ -84,6 +84,25 @@ def test_what_others_read_is_moved_for_them() -> None:
         torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        lambda y: y[:, 1:3],
+        lambda y: y[:, :, -2:],
+        lambda y: y[:, :, ::2],
+        lambda y: y[1:, :, :, 2:],
+        lambda y: y[:, :, -1].transpose(0, 1),
+        lambda y: y.flip(2),
+        lambda y: y.reshape(y.shape[0], HEADS * y.shape[2], DEPTH),
+    ],
+)
+def test_a_part_of_the_result_leaves_the_rest_in_its_place(after: Callable[[Tensor], Tensor]) -> None:
+    module = Attending(stacked, after).eval()
+    x = torch.randn(2, 6, WIDTH)
+    exe = hetnn.compile(torch.export.export(module, (x,)))
+    torch.testing.assert_close(exe(x), module(x), rtol=1e-5, atol=1e-5)
+
+
 def test_a_value_inside_is_given_as_it_stands_in_the_model() -> None:
     module = Attending(stacked, joined).eval()
     x = torch.randn(2, 5, WIDTH)

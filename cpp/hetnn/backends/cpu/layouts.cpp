@@ -1,4 +1,5 @@
-// Where every value of a graph of launches lies: plain or with its channels last, and how far its pixels are apart.
+// Where every value of a graph of launches lies: plain, with its channels last, how far its pixels are apart, or by the
+// strides of what it is seen in.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -170,8 +171,10 @@ class Seen {
     return launch.variant && launch.anchor->op().seen && launch.steps.empty() && launch.outputs.size() == 1 &&
            launch.inputs.size() == 1 && !is_constant(*launch.inputs[0]);
   }
-  // The strides of an input whose axes a call only puts into another order, by those of the result.
+  // The strides of an input whose axes a call only puts into another order, and leaves none of its elements out, by
+  // those of the result.
   static std::optional<Shape> behind(const ops::Call& call, const Shape& result) {
+    if (elements(call.input(0).shape) != elements(call.output().shape)) return std::nullopt;
     Shape marks;
     for (size_t k = 0; k < call.input(0).shape.size(); ++k) marks.push_back(Dim::symbol(text("axis", k)));
     const std::optional<Shape> seen = call.op->seen(call, marks);

@@ -42,11 +42,13 @@ double factor_between(double sums, double result, Rounding rounding) {
 
 bool has_requant(double real) { return real > 0 && real < 0x1p30; }
 
+std::string no_requant(double real) {
+  return text("the factor between two scales must be in (0, 2^30); got ", real,
+              ". Check the scales of the layer's operands and result.");
+}
+
 Requant requant_of(double real, Rounding rounding, int64_t divisor) {
-  if (!has_requant(real)) {
-    throw InvalidModel(text("the factor between two scales must be in (0, 2^30); got ", real,
-                            ". Check the scales of the layer's operands and result."));
-  }
+  if (!has_requant(real)) throw InvalidModel(no_requant(real));
   if (real < 0x1p-31) return {};
   if (rounding == Rounding::half_even_fp32) {
     const auto factor = static_cast<float>(real / static_cast<double>(divisor));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -31,6 +32,8 @@ struct Requant {
 
 /// Whether a real factor has that form: it is in (0, 2^30). One below 2^-31 is held as 0, as LiteRT does.
 bool has_requant(double real);
+/// What to tell of one that has not.
+std::string no_requant(double real);
 /// The real factor between the scale of sums, a product of two, and that of the result. In half_even_fp32 it is f32's
 /// quotient of f32, as ONNX Runtime and the reference of ONNX's operators take it.
 double factor_between(double sums, double result, Rounding rounding);

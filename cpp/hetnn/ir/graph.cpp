@@ -31,19 +31,7 @@ Graph Graph::clone() const {
   Rewriter rewriter(copy);
   std::map<const Value*, Value*> twin;
   for (const auto& input : inputs_) twin[input.get()] = rewriter.add_input(input->name(), input->type());
-  for (const Node* node : nodes()) {
-    std::vector<Value*> inputs;
-    for (const Value* input : node->inputs()) inputs.push_back(input ? twin.at(input) : nullptr);
-    Node* made = rewriter.create(node->op().name, std::move(inputs), node->attrs(), {}, node->loc());
-    for (size_t k = 0; k < node->outputs().size(); ++k) {
-      rewriter.rename(made->output(k), node->output(k)->name());
-      twin[node->output(k)] = made->output(k);
-    }
-    made->aliases = node->aliases;
-    made->device = node->device;
-    made->subgraph = node->subgraph;
-    made->launch = node->launch;
-  }
+  for (const Node* node : nodes()) rewriter.copy(*node, twin);
   for (size_t k = 0; k < outputs_.size(); ++k) rewriter.add_output(twin.at(outputs_[k]), output_names[k]);
   copy.stage = stage;
   return copy;

@@ -173,6 +173,21 @@ size_t Rewriter::erase_dead() {
   return erased;
 }
 
+Node* Rewriter::copy(const Node& node, std::map<const Value*, Value*>& twins, Attrs attrs) {
+  std::vector<Value*> inputs;
+  for (const Value* input : node.inputs()) inputs.push_back(input ? twins.at(input) : nullptr);
+  Node* made = create(node.op().name, std::move(inputs), std::move(attrs), {}, node.loc());
+  for (size_t k = 0; k < node.outputs().size(); ++k) {
+    rename(made->output(k), node.output(k)->name());
+    twins[node.output(k)] = made->output(k);
+  }
+  made->aliases = node.aliases;
+  made->device = node.device;
+  made->subgraph = node.subgraph;
+  made->launch = node.launch;
+  return made;
+}
+
 void Rewriter::rename(Value* value, std::string_view wanted) {
   const std::string name(wanted);  // `wanted` may be the holder's own name, which is cleared below
   if (value->name() == name) return;

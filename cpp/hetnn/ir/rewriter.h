@@ -1,6 +1,7 @@
 // The only way to build or change a graph: keeps use lists, order, names and source locations right.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,10 @@ class Rewriter {
              Loc loc = {}) {
     return create(op, std::move(inputs), std::move(attrs), name, std::move(loc))->output();
   }
+  /// A node as one of another graph is, whose inputs have twins here; its outputs get theirs. `attrs` in place of its
+  /// own.
+  Node* copy(const Node& node, std::map<const Value*, Value*>& twins, Attrs attrs);
+  Node* copy(const Node& node, std::map<const Value*, Value*>& twins) { return copy(node, twins, node.attrs()); }
   Value* constant(Tensor value, std::string_view name = {}, const std::optional<Quant>& quant = std::nullopt);
 
   /// Makes every reader of `from` (graph outputs too) read `to` instead. Types must agree. The name goes along when

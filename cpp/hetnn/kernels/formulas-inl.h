@@ -12,24 +12,10 @@ HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 
-// The vocabulary of formulas.inc that Highway has under the same names; the rest stands in vector_math-inl.h,
-// vector_functions-inl.h and special-inl.h.
+// The vocabulary of formulas.inc stands in vector_math-inl.h, vector_functions-inl.h and special-inl.h.
 namespace formula {
-using hn::Abs;
-using hn::Add;
-using hn::Div;
-using hn::Ge;
-using hn::Gt;
-using hn::Mul;
-using hn::MulAdd;
-using hn::Neg;
-using hn::Sqrt;
-using hn::Sub;
+using namespace arithmetic;
 using V = VF;
-template <typename M>
-HWY_INLINE VF Select(M first, VF x, VF y) {
-  return hn::IfThenElse(first, x, y);
-}
 
 #define HETNN_FUNCTION(name, operands, constants, cost, domain, tolerance, def, ...)                                 \
   HWY_INLINE VF name([[maybe_unused]] VF x, [[maybe_unused]] VF y, [[maybe_unused]] VF c0, [[maybe_unused]] VF c1) { \

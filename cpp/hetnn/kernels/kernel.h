@@ -45,6 +45,8 @@ struct TensorView {
 
   /// Number of logical elements (1 for rank 0).
   int64_t elems() const;
+  /// Bytes of them, without gaps.
+  int64_t elem_bytes() const { return elems() * dtype_bytes(dtype); }
   /// Bytes from the first to one past the last element, gaps included. Not defined for packed views.
   int64_t span_bytes() const;
   std::span<const int64_t> shape() const { return {dims.data(), static_cast<size_t>(rank)}; }

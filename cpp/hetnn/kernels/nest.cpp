@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/strides.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -12,11 +13,7 @@ namespace hetnn::kernels {
 std::array<int64_t, 8> strides_of(const TensorView& view) {
   std::array<int64_t, 8> strides{};
   if (view.layout == Layout::plain) {
-    int64_t step = 1;
-    for (int axis = view.rank - 1; axis >= 0; --axis) {
-      strides[static_cast<size_t>(axis)] = step;
-      step *= view.dims[static_cast<size_t>(axis)];
-    }
+    std::ranges::copy(plain_strides(view.shape()), strides.begin());
     return strides;
   }
   if (view.layout == Layout::strided) return view.strides;

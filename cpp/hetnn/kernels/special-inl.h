@@ -18,17 +18,8 @@ namespace HWY_NAMESPACE {
 #if !HETNN_LANES_BY_LIBRARY
 namespace series {
 
-using hn::Abs;
-using hn::Add;
+using namespace arithmetic;
 using hn::CopySign;
-using hn::Div;
-using hn::Ge;
-using hn::Gt;
-using hn::Mul;
-using hn::MulAdd;
-using hn::Neg;
-using hn::Sqrt;
-using hn::Sub;
 using V = VD;
 constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kPi = std::numbers::pi;
@@ -39,10 +30,6 @@ HWY_INLINE V Exp(V x) { return hn::IfThenElse(Gt(x, Const(700)), Const(kInf), Ex
 HWY_INLINE V Sin(V x) { return SinOf(x, 0); }
 HWY_INLINE V Cos(V x) { return SinOf(x, 1); }
 HWY_INLINE V RoundToEven(V x) { return hn::Round(x); }
-template <typename M>
-HWY_INLINE V Select(M first, V x, V y) {
-  return hn::IfThenElse(first, x, y);
-}
 template <typename M, typename F, typename G>
 HWY_INLINE V Choose(M first, F f, G g) {
   if (hn::AllFalse(DD(), first)) return g();

@@ -251,6 +251,24 @@ HWY_INLINE VF FloorDivide(VF x, VF y) {
   return EachLane([](float a, float b) HWY_ATTR { return ops::vocabulary::FloorDivide(a, b); }, x, y);
 }
 
+// What formulas and series call as Highway does.
+namespace arithmetic {
+using hn::Abs;
+using hn::Add;
+using hn::Div;
+using hn::Ge;
+using hn::Gt;
+using hn::Mul;
+using hn::MulAdd;
+using hn::Neg;
+using hn::Sqrt;
+using hn::Sub;
+template <typename M, typename V>
+HWY_INLINE V Select(M first, V x, V y) {
+  return hn::IfThenElse(first, x, y);
+}
+}  // namespace arithmetic
+
 }  // namespace HWY_NAMESPACE
 }  // namespace hetnn::kernels
 HWY_AFTER_NAMESPACE();

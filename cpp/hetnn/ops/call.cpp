@@ -176,10 +176,7 @@ std::vector<Type> infer_types(const Call& call) {
   if (stated && types.size() == 1) {
     Call typed = call;
     typed.outputs = {&types.front()};
-    if (const std::optional<double> factor = impossible_factor(typed))
-      fail(call, "quant_c7",
-           text("the factor between two scales must be in (0, 2^30); got ", *factor,
-                ". Check the scales of the layer's operands and result."));
+    if (const std::optional<double> factor = impossible_factor(typed)) fail(call, "quant_c7", no_requant(*factor));
   }
   return types;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "hetnn/base/convert.h"
+#include "hetnn/ops/op_def.h"
 
 namespace hetnn::ops {
 namespace {
@@ -134,10 +135,9 @@ void detail::nest_rows(std::span<const int64_t> shape, std::span<Strides> stride
   }
 }
 
-Strides strides_of(std::span<const int64_t> shape) {
-  Strides out(shape.size(), 1);
-  for (size_t k = shape.size(); k-- > 1;) out[k - 1] = out[k] * shape[k];
-  return out;
+Strides seen_strides(const Call& call, std::span<const int64_t> shape) {
+  const Strides dense = strides_of(shape);
+  return evaluate(*call.op->seen(call, Shape(dense.begin(), dense.end())), {});
 }
 
 Strides broadcast_strides(std::span<const int64_t> from, std::span<const int64_t> to) {

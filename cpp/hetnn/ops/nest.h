@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "hetnn/base/strides.h"
 #include "hetnn/ops/meaning.h"
 
 namespace hetnn::ops {
@@ -15,7 +16,9 @@ namespace hetnn::ops {
 using Strides = std::vector<int64_t>;
 
 /// Row-major strides of a concrete shape, in elements.
-Strides strides_of(std::span<const int64_t> shape);
+inline Strides strides_of(std::span<const int64_t> shape) { return plain_strides(shape); }
+/// Those by which a call's result lies in its first input, which is dense. Of an operator that tells them.
+Strides seen_strides(const Call& call, std::span<const int64_t> shape);
 /// Strides that walk a dense value of shape `from` while the index runs over `to` (0 along broadcast axes).
 Strides broadcast_strides(std::span<const int64_t> from, std::span<const int64_t> to);
 

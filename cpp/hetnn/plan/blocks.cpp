@@ -209,21 +209,11 @@ ir::Graph block_of(const ir::Graph& stretch, int64_t blocks) {
   for (const ir::Value* input : stretch.inputs())
     twin[input] = rewriter.add_input(input->name(), type_in_block(*input));
   for (const ir::Node* node : stretch.nodes()) {
-    std::vector<ir::Value*> inputs;
-    for (const ir::Value* input : node->inputs()) inputs.push_back(input ? twin.at(input) : nullptr);
-    ir::Node* made = rewriter.create(
-        node->op().name, std::move(inputs),
-        node->is_constant() ? node->attrs() : ops::attrs_of_entries(node->call(), entries / blocks), {}, node->loc());
-    for (size_t k = 0; k < node->outputs().size(); ++k) {
+    const ir::Node* made = rewriter.copy(
+        *node, twin, node->is_constant() ? node->attrs() : ops::attrs_of_entries(node->call(), entries / blocks));
+    for (size_t k = 0; k < node->outputs().size(); ++k)
       HETNN_ASSERT(node->is_constant() || made->output(k)->type() == type_in_block(*node->output(k)),
                    ir::describe(*node), " gives ", ops::to_string(made->output(k)->type()), " in blocks");
-      rewriter.rename(made->output(k), node->output(k)->name());
-      twin[node->output(k)] = made->output(k);
-    }
-    made->aliases = node->aliases;
-    made->device = node->device;
-    made->subgraph = node->subgraph;
-    made->launch = node->launch;
   }
   for (size_t k = 0; k < stretch.outputs().size(); ++k)
     rewriter.add_output(twin.at(stretch.outputs()[k]), stretch.output_names[k]);

@@ -116,26 +116,14 @@ ir::Graph extract(const ir::Graph& graph, const Subgraph& subgraph) {
   out.symbols = graph.symbols;
   ir::Rewriter rewriter(out);
   std::map<const ir::Value*, ir::Value*> twin;
-  auto copy = [&](const ir::Node* node) {
-    std::vector<ir::Value*> inputs;
-    for (const ir::Value* input : node->inputs()) inputs.push_back(input ? twin.at(input) : nullptr);
-    ir::Node* made = rewriter.create(node->op().name, std::move(inputs), node->attrs(), {}, node->loc());
-    for (size_t k = 0; k < node->outputs().size(); ++k) {
-      rewriter.rename(made->output(k), node->output(k)->name());
-      twin[node->output(k)] = made->output(k);
-    }
-    made->device = node->device;
-    made->subgraph = node->subgraph;
-    made->launch = node->launch;
-  };
   for (const ir::Value* input : subgraph.inputs) twin[input] = rewriter.add_input(input->name(), input->type());
   for (const ir::Node* node : subgraph.nodes) {
     for (const ir::Value* input : node->inputs()) {
       if (input && input->producer() && input->producer()->is_constant() && !twin.contains(input))
-        copy(input->producer());
+        rewriter.copy(*input->producer(), twin);
     }
   }
-  for (const ir::Node* node : subgraph.nodes) copy(node);
+  for (const ir::Node* node : subgraph.nodes) rewriter.copy(*node, twin);
   for (const ir::Value* output : subgraph.outputs) rewriter.add_output(twin.at(output), output->name());
   ir::drop_unused_symbols(out);
   out.stage = ir::Stage::cut;

@@ -75,9 +75,7 @@ std::string why_no_factors(const Layer& layer) {
     for (const double factor : addend_factors_of(layer)) factors.push_back(factor);
   }
   const auto odd = std::find_if_not(factors.begin(), factors.end(), has_requant);
-  if (odd != factors.end())
-    return text(ir::describe(node), ": the factor between two scales must be in (0, 2^30); got ", *odd,
-                ". Check the scales of the layer's operands and result.");
+  if (odd != factors.end()) return text(ir::describe(node), ": ", no_requant(*odd));
   if (!product || !layer.product.biased) return {};
   const ops::Type& bias = node.input(2)->type();
   if (bias.quant && bias.dtype == DType::i32) return {};

@@ -257,9 +257,7 @@ namespace {
 Work attention_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   constexpr double kScores = 20;  // in the time of so many multiply-adds of vectors 16 scores become weights
   const AttentionGeometry g = attention_geometry(call);
-  double bytes = static_cast<double>(call.outputs[0].elems());
-  for (const TensorView& input : call.inputs) bytes += static_cast<double>(input.elems());
-  bytes *= sizeof(float);
+  const double bytes = bytes_of(call.inputs) + bytes_of(call.outputs);
   const int64_t length = g.q.length, keys = g.k.length, panels = (keys + kPanel - 1) / kPanel;
   Work work = Work().fetch(bytes, bytes, machine);
   work.multiplies = static_cast<double>(g.batch * g.heads) *

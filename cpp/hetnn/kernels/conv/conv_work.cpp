@@ -133,7 +133,7 @@ Work integer_winograd_work(const KernelCall& call, const Machine& machine, int /
   constexpr int64_t kPair = 2;
   constexpr double kInput = 200, kOutput = 240;
   const WindowGeometry g = conv_geometry(call);
-  const int64_t tiles = g.batch * ceil_div(g.out_height, kWinogradOutput) * ceil_div(g.out_width, kWinogradOutput);
+  const int64_t tiles = WinogradTiles(g).count();
   Work work = moving(g, integer_winograd_bytes(g), machine, 1);
   work.multiplies = kWinogradPoints * product_multiplies(tiles, 1, ceil_div(g.channels, kPair), g.out_channels);
   work.apart = static_cast<double>(tiles) * (kInput * static_cast<double>(ceil_div(g.channels, kPair * kPanel)) +

@@ -25,16 +25,12 @@ constexpr int64_t kLine_bytes = 64, kLineElems = kLine_bytes / 2;
 
 int64_t panels_of(const WindowGeometry& g) { return ceil_div(g.out_channels, kPanel); }
 int64_t panel_elems(const WindowGeometry& g) { return ceil_div(g.channels, 2) * 2 * kPanel; }
-int64_t tiles_of(const WindowGeometry& g) {
-  return g.batch * ceil_div(g.out_height, kOutputs) * ceil_div(g.out_width, kOutputs);
-}
 
 class IntegerWinogradConv final : public Kernel {
  public:
   IntegerWinogradConv(const KernelCall& call, const WindowGeometry& g)
       : g_(g),
-        tiles_h_(ceil_div(g.out_height, kOutputs)),
-        tiles_w_(ceil_div(g.out_width, kOutputs)),
+        tiles_(g),
         stride_(ceil_div(g.channels, kWordsAtOnce) * kWordsAtOnce),
         product_(direct_shape(g, 1), call),
         bias_(call.params.integer("bias", 0) != 0),
@@ -47,7 +43,7 @@ class IntegerWinogradConv final : public Kernel {
     width_ = micro_->max_rows[2] > 0 && panels_of(g) > 1 ? 2 : 1;
     const int64_t most_rows = micro_->max_rows[width_];
     const int64_t fitting = kBlock_bytes / (kWinogradPoints * stride_ * 2);
-    block_tiles_ = std::min(tiles_of(g), std::max(most_rows, fitting / most_rows * most_rows));
+    block_tiles_ = std::min(tiles_.count(), std::max(most_rows, fitting / most_rows * most_rows));
   }
 
   int64_t scratch_bytes(int threads) const override { return threads * bytes_per_thread(); }
@@ -58,7 +54,7 @@ class IntegerWinogradConv final : public Kernel {
     const auto run = product_.run_on(inputs, inputs[1], bias_ ? inputs[2] : nullptr, outputs[0], out_pitch_);
     const auto* weights =
         reinterpret_cast<const int16_t*>(inputs[1] + IntegerProduct::packed_bytes(product_.shape(), 1));
-    const Share share = share_of(tiles_of(g_), context.thread, context.threads);
+    const Share share = share_of(tiles_.count(), context.thread, context.threads);
     const int64_t blocks = ceil_div(share.end - share.begin, block_tiles_);
     for (int64_t i = 0; i < blocks; ++i) {
       const Share tiles{share.begin + (share.end - share.begin) * i / blocks,
@@ -90,14 +86,13 @@ class IntegerWinogradConv final : public Kernel {
     const int64_t elems = std::min<int64_t>(width_, panels_of(g_)) * panel_elems(g_);
     const int64_t count = tiles.end - tiles.begin;
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile, to += stride_) {
-      const int64_t n = tile / (tiles_h_ * tiles_w_);
-      const int64_t iy = tile / tiles_w_ % tiles_h_ * kOutputs - g_.rows.before;
-      const int64_t ix = tile % tiles_w_ * kOutputs - g_.columns.before;
+      const WinogradTiles::Place place = tiles_.place_of(tile);
+      const int64_t iy = place.y - g_.rows.before, ix = place.x - g_.columns.before;
       const int64_t left = std::clamp<int64_t>(-ix, 0, kWinogradInput);
       const int64_t right = std::clamp<int64_t>(g_.width - ix, left, kWinogradInput);
       for (int64_t r = 0; r < kWinogradInput; ++r) {
         const bool inside = iy + r >= 0 && iy + r < g_.height;
-        const int8_t* row = x + ((n * g_.height + iy + r) * g_.width + ix) * in_pitch_;
+        const int8_t* row = x + ((place.n * g_.height + iy + r) * g_.width + ix) * in_pitch_;
         const int8_t** const of_row = pixels + r * kWinogradInput;
         for (int64_t c = 0; c < kWinogradInput; ++c) of_row[c] = row + c * in_pitch_;
         if (!inside || left > 0) std::fill_n(of_row, inside ? left : kWinogradInput, zeros_.as<int8_t>());
@@ -157,20 +152,18 @@ class IntegerWinogradConv final : public Kernel {
   template <typename Do>
   void each_line(Share tiles, const Do& act) const {
     for (int64_t tile = tiles.begin; tile < tiles.end;) {
-      const int64_t n = tile / (tiles_h_ * tiles_w_), x = tile % tiles_w_;
-      const int64_t y = tile / tiles_w_ % tiles_h_ * kOutputs;
-      const int64_t count = std::min(tiles_w_ - x, tiles.end - tile);
-      for (int64_t row = 0; row < std::min(kOutputs, g_.out_height - y); ++row) {
-        const int64_t first = ((n * g_.out_height) + y + row) * g_.out_width;
-        act(Line{
-            {first + x * kOutputs, first + std::min(g_.out_width, (x + count) * kOutputs)}, row, tile - tiles.begin});
+      const WinogradTiles::Place at = tiles_.place_of(tile);
+      const int64_t count = std::min(tiles_.columns.tiles - tile % tiles_.columns.tiles, tiles.end - tile);
+      for (int64_t row = 0; row < at.rows; ++row) {
+        const int64_t first = ((at.n * g_.out_height) + at.y + row) * g_.out_width;
+        act(Line{{first + at.x, first + std::min(g_.out_width, at.x + count * kOutputs)}, row, tile - tiles.begin});
       }
       tile += count;
     }
   }
 
   WindowGeometry g_;
-  int64_t tiles_h_, tiles_w_;
+  WinogradTiles tiles_;
   int64_t stride_;  // elements from one tile's transformed channels to the next one's
   IntegerProduct product_;
   bool bias_;

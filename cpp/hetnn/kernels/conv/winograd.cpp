@@ -93,16 +93,7 @@ class WinogradConv final : public Kernel {
     int thread, threads;
   };
 
-  // Where the first output of a tile lies, and how many there are.
-  struct Place {
-    int64_t n, y, x, rows, cols;
-  };
-  Place place_of(int64_t tile) const {
-    const int64_t row = tile / tiles_.columns.tiles, column = tile % tiles_.columns.tiles;
-    const int64_t of_image = row % tiles_.rows.tiles;
-    return {row / tiles_.rows.tiles, tiles_.rows.begin(of_image), tiles_.columns.begin(column),
-            tiles_.rows.filled(of_image), tiles_.columns.filled(column)};
-  }
+  using Place = WinogradTiles::Place;
   // A pixel of the input, or zeros where there is none.
   const float* pixel_at(const std::byte* input, int64_t n, int64_t y, int64_t x) const {
     if (y < 0 || y >= g_.height || x < 0 || x >= g_.width) return zeros_.as<float>();
@@ -123,7 +114,7 @@ class WinogradConv final : public Kernel {
     const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
     const float* pixels[kWinogradPoints];
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const Place at = place_of(begin + i);
+      const Place at = tiles_.place_of(begin + i);
       const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
       for (int64_t r = 0; r < rows.inputs; ++r)
         for (int64_t c = 0; c < columns.inputs; ++c)
@@ -201,7 +192,7 @@ class WinogradConv final : public Kernel {
     t.lo = registers_.lo;
     t.hi = registers_.hi;
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const Place at = place_of(begin + i);
+      const Place at = tiles_.place_of(begin + i);
       const int64_t pixel = (at.n * g_.out_height + at.y) * g_.out_width + at.x;
       t.from = products(scratch) + i * out_stride_;
       t.out = y + pixel * out_pitch_;
@@ -350,6 +341,11 @@ int64_t WinogradAxis::filled(int64_t tile) const {
 
 WinogradTiles::WinogradTiles(const WindowGeometry& g)
     : rows(g.rows, g.out_height), columns(g.columns, g.out_width), batch(g.batch) {}
+
+WinogradTiles::Place WinogradTiles::place_of(int64_t tile) const {
+  const int64_t row = tile / columns.tiles, column = tile % columns.tiles, of_image = row % rows.tiles;
+  return {row / rows.tiles, rows.begin(of_image), columns.begin(column), rows.filled(of_image), columns.filled(column)};
+}
 
 WinogradSplit winograd_split(const WindowGeometry& g, const Machine& machine) {
   // Both sides of the products of one block of tiles, for all points, are to stay in the second-level cache. Weights

@@ -39,6 +39,11 @@ struct WinogradTiles {
   int64_t count() const { return batch * rows.tiles * columns.tiles; }
   int64_t points() const { return rows.inputs * columns.inputs; }
   int64_t outputs() const { return rows.outputs * columns.outputs; }
+  /// The image, row and column of a tile's first output, and how many outputs there are.
+  struct Place {
+    int64_t n, y, x, rows, cols;
+  };
+  Place place_of(int64_t tile) const;
   bool are_lines() const { return rows.inputs == 1 || columns.inputs == 1; }
 };
 

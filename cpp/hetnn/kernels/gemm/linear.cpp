@@ -166,13 +166,11 @@ std::vector<std::byte> pack_integer_linear(const KernelCall& call, int input, st
 
 namespace {
 
-double float_bytes(const TensorView& view) { return static_cast<double>(view.elems()) * sizeof(float); }
-
 // Of a network's weights, which come from memory.
 Work linear_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
-  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const TensorView& x = call.inputs[0];
   const PanelShape shape = weight_shape(call);
-  const double moved = float_bytes(x) + float_bytes(y);
+  const double moved = bytes_of({&x, 1}) + bytes_of(call.outputs);
   Work work = product_work(1, shape.k > 0 ? x.elems() / shape.k : 0, 1, shape.k, shape.cols);
   work.fetch(moved, moved, machine).bytes[kMemory] += static_cast<double>(shape.packed_bytes());
   return work;
@@ -180,7 +178,7 @@ Work linear_work(const KernelCall& call, const Machine& machine, int /*threads*/
 
 Work matmul_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   const MatmulGeometry g = matmul_geometry(call);
-  const double moved = float_bytes(call.inputs[0]) + float_bytes(call.inputs[1]) + float_bytes(call.outputs[0]);
+  const double moved = bytes_of(call.inputs.first(2)) + bytes_of(call.outputs);
   Work work = product_work(static_cast<int64_t>(g.a_offsets.size()), g.m, 1, g.k, g.n);
   return work.fetch(moved, moved, machine);
 }

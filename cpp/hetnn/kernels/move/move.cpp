@@ -336,12 +336,6 @@ std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
 
 namespace {
 
-double bytes_of(std::span<const TensorView> views) {
-  double out = 0;
-  for (const TensorView& view : views) out += static_cast<double>(view.elems() * dtype_bytes(view.dtype));
-  return out;
-}
-
 // As much is read as is written, which goes on behind it.
 Work move_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   const double written = bytes_of(call.outputs);

@@ -82,6 +82,12 @@ double product_multiplies(int64_t rows, int64_t taps, int64_t k, int64_t cols) {
   return product_steps(taps, k) * std::max(sums, least);
 }
 
+double bytes_of(std::span<const TensorView> views) {
+  double out = 0;
+  for (const TensorView& view : views) out += static_cast<double>(view.elem_bytes());
+  return out;
+}
+
 Work product_work(int64_t products, int64_t rows, int64_t taps, int64_t k, int64_t cols) {
   const auto parts = [](int64_t all, int64_t part) { return (all + part - 1) / part; };
   Work work;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/query/machine.h"
@@ -27,6 +28,9 @@ struct Work {
     return *this;
   }
 };
+
+/// Of the elements of such operands or results.
+double bytes_of(std::span<const TensorView> views);
 
 /// What an operator does, whichever way.
 struct Amounts {

@@ -31,10 +31,7 @@ std::optional<Shape> seen(const Call& call, const Shape& strides) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Result y = e.output();
-  const Strides from = strides_of(x.shape);
-  Strides strides;
-  for (const Dim& axis : e.call.integers("perm")) strides.push_back(from[static_cast<size_t>(axis.value())]);
-  copy_strided(x, 0, strides, y);
+  copy_strided(x, 0, seen_strides(e.call, x.shape), y);
 }
 
 }  // namespace

@@ -85,12 +85,9 @@ std::optional<Shape> seen(const Call& call, const Shape& strides) {
 void meaning(const Evaluation& e) {
   const View& x = e.input(0);
   const Range range = range_of(e.call);
-  Strides strides = strides_of(x.shape);
-  int64_t& stride = strides[static_cast<size_t>(range.axis)];
   check_inside(e.call, range);
-  const int64_t first = range.begin.value() * stride;
-  stride *= range.step;
-  copy_strided(x, first, strides, e.output());
+  const int64_t first = range.begin.value() * strides_of(x.shape)[static_cast<size_t>(range.axis)];
+  copy_strided(x, first, seen_strides(e.call, x.shape), e.output());
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ EpiloguePlan::EpiloguePlan(const KernelCall& call, const TensorView& output) {
     }
     if (is_sum(step) || is_mixed(step)) {
       std::vector<Operand> operands;
+      operands.reserve(static_cast<size_t>(operand_count(step)));
       for (int k = 0; k < operand_count(step); ++k) operands.push_back(resolve(call, step.input + k, output));
       if (is_sum(step)) {
         steps_.emplace_back(Sum{SumStep(step, call.params.integer("fan_in", 0)), std::move(operands)});

@@ -184,7 +184,7 @@ class Checker {
           .op = step.op, .inputs = {}, .outputs = {}, .attrs = step.attrs, .name = command.node, .loc = {}};
       if (step.main > operands) wrong(at, "has a step whose running value is none of its operator's inputs");
       for (int32_t k = 0; k < operands; ++k) {
-        const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand + k)]);
+        const ops::Type* operand = type(command.inputs[static_cast<size_t>(step.operand) + static_cast<size_t>(k)]);
         if (!operand) wrong(at, "has a step without its operand");
         follower.inputs.push_back({operand, nullptr});
       }

@@ -275,7 +275,8 @@ std::shared_ptr<const BoundPhase> Executable::fallen_back(const BoundPhase& inco
 std::shared_ptr<const LoadedProgram> Executable::specialized(int32_t body, size_t phase, const Bindings& bindings,
                                                              std::string& refused) {
   const auto part = [body](std::shared_ptr<const LoadedProgram> whole) {
-    return body < 0 ? std::move(whole) : whole->bodies[static_cast<size_t>(body)];
+    if (body >= 0) whole = whole->bodies[static_cast<size_t>(body)];
+    return whole;
   };
   const auto serves = [&](const std::shared_ptr<const LoadedProgram>& whole) {
     return missing_code(*bind(part(whole), phase, bindings, threads_)).empty();

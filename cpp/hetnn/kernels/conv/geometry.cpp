@@ -25,8 +25,8 @@ Refusal refuse_windows(const KernelCall& call) {
       if (value < least) return text("windows take a ", name, " of ", least, " or more; got ", value, ".");
     return std::nullopt;
   };
-  if (const Refusal out = refused("stride", 1, 1)) return out;
-  if (const Refusal out = refused("dilation", 1, 1)) return out;
+  if (Refusal out = refused("stride", 1, 1)) return out;
+  if (Refusal out = refused("dilation", 1, 1)) return out;
   return refused("padding", 0, 0);
 }
 

@@ -130,6 +130,11 @@ void meaning(const Evaluation& e) {
   });
 }
 
+constexpr std::string_view kKept =
+    "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = \"kept\"}";
+constexpr std::string_view kZeros =
+    "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = \"zeros\"}";
+
 }  // namespace
 
 OpDef define_scaled_dot_product_attention() {
@@ -161,10 +166,7 @@ OpDef define_scaled_dot_product_attention() {
               "scaled_dot_product_attention(f32[2,3,5,8], f32[2,3,7,8], f32[2,3,7,4])",
               "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n])",
               "scaled_dot_product_attention(f32[1,2,4,8], f32[1,2,4,8], f32[1,2,4,8]) {is_causal = true, scale = 0.5}",
-              "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = "
-              "\"kept\"}",
-              "scaled_dot_product_attention(f32[1,2,n,8], f32[1,2,n,8], f32[1,2,n,8], bool[1,1,n,n]) {undefined = "
-              "\"zeros\"}"}};
+              kKept, kZeros}};
 }
 
 }  // namespace hetnn::ops

@@ -23,12 +23,20 @@ numpy_type = _runtime.numpy_type
 # All, each with what others call it.
 TYPES = _runtime.element_types()
 
+# In which reals are computed, from the narrowest to the widest.
+FLOATS = ("f16", "bf16", "f32", "f64")
+
 # Those of torch that numpy lacks, by the name that torch and ml_dtypes give them: ours, and the integers of their bits.
 _BEYOND_NUMPY = {
     row.torch: (row.name, "int16" if row.bits == 16 else "uint8")
     for row in TYPES
     if row.torch and row.name not in NUMPY
 }
+
+
+def is_float(dtype: str) -> bool:
+    """Whether an element type is one of reals that compute: f16, bf16, f32 or f64."""
+    return dtype in FLOATS
 
 
 @cache

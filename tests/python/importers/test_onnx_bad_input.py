@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import hetnn
 from hetnn.importers import import_model
-from hetnn.importers.onnx import graph as onnx_graph
+from hetnn.importers.onnx import nodes as onnx_nodes
 from hetnn.importers.onnx.functions import count_nodes
 from importers.onnx_models import model_of as text_model
 
@@ -273,7 +273,7 @@ def test_functions_of_many_nodes() -> None:
 
 
 def test_loops_that_repeat_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_graph, "MOST_NODES", 300)
+    monkeypatch.setattr(onnx_nodes, "MOST_NODES", 300)
     text = """agraph (float[2] x) => (y) <int64 n = {rounds}> {{
         y = Loop(n, "", x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] s) {{
             d = Identity(c) s = Add(a, a) }}> }}"""

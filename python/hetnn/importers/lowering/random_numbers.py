@@ -21,6 +21,30 @@ def initial_state(seed: int) -> np.ndarray[Any, Any]:
     return np.array([*state["key"], state["pos"]], np.uint32)
 
 
+class Generators:
+    """Those of a graph, which keeps the state of each from run to run."""
+
+    def __init__(self) -> None:
+        self._each: list[tuple[str, np.ndarray[Any, Any], Any]] = []  # the input, the first state, the next one
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    def draw(self, builder: Any, name: str, seed: int, shape: Sequence[Size], *place: Any) -> Any:
+        """Numbers of [0, 1) in f32 from one more, whose state is an input of that name; `place` is the node's."""
+        initial = initial_state(seed)
+        before = builder.add_input(name, "u32", list(initial.shape))
+        drawn, after = builder.create("draw", [before], {"shape": list(shape)}, *place)
+        self._each.append((name, initial, after))
+        return drawn
+
+    def keep(self, builder: Any) -> None:
+        """Makes the states behind a run those that the next one begins with."""
+        for name, initial, after in self._each:
+            builder.output(after, f"{name}.next")
+            builder.mutation(name, f"{name}.next", initial)
+
+
 def on(call: Building, op: str, a: Any, b: Any) -> Any:
     """An operator on a value and a value or number of its type."""
     return call.create(op, [a, call.constant(b, a.dtype) if isinstance(b, (int, float)) else b])

@@ -18,11 +18,14 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import Size, product
-from hetnn.importers.onnx.rules.call import (
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.rules.looping import is_there, late_loop
+from hetnn.importers.onnx.rules.sequence import joint, packed, shapes_of
+from hetnn.importers.onnx.rules.text import joined
+from hetnn.importers.onnx.values import (
     NESTED,
     AnyRank,
     Array,
-    Call,
     Fork,
     Items,
     Maybe,
@@ -32,9 +35,6 @@ from hetnn.importers.onnx.rules.call import (
     Tensors,
     Text,
 )
-from hetnn.importers.onnx.rules.looping import is_there, late_loop
-from hetnn.importers.onnx.rules.sequence import joint, packed, shapes_of
-from hetnn.importers.onnx.rules.text import joined
 
 # Conditions that lie in one another double the nodes with each.
 _MOST_SIDES = 8

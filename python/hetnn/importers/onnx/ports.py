@@ -7,40 +7,29 @@ from typing import Any
 
 import onnx
 
-from hetnn._core import Dim, Value
+from hetnn._core import Value
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size
+from hetnn.importers.onnx.builder import HINTS, Builder
 from hetnn.importers.onnx.fixed import read_size, size_name
 from hetnn.importers.onnx.model import PARTS, dtype_name
-from hetnn.importers.onnx.rules import AnyRank, Fork, Items, Maybe, Nothing, Records, Sizes, Tensors, Text
 from hetnn.importers.onnx.rules.sequence import MOST_ITEM_AXES
+from hetnn.importers.onnx.values import AnyRank, Fork, Items, Maybe, Nothing, Records, Sizes, Tensors, Text
 from hetnn.structure import Tree
-
-# Examples of sizes that a model leaves open: of the first axis, and of the others.
-HINTS = (1, 64)
 
 
 class Ports:
     """Adds inputs and outputs to a graph, and says in trees (hetnn.structure) how callers pass them.
 
-    `symbols` has the sizes by the model's names, or by the input and axis of those without a name, and grows;
-    `new_symbol` declares one, given what it is called, the least and an example; `settled` makes a tensor of sizes, or
-    of what one of two branches gives; `fixed` has sizes that the caller knows, by the model's names; with `apart`, a
-    name speaks of one input's sizes alone.
+    `settled` makes a tensor of sizes, or of what one of two branches gives; `fixed` has sizes that the caller knows, by
+    the model's names; with `apart`, a name speaks of one input's sizes alone.
     """
 
     def __init__(
-        self,
-        builder: Any,
-        symbols: dict[str | tuple[str, int | str], Dim],
-        new_symbol: Callable[[str, int, int], Dim],
-        settled: Callable[[Any, str], Any],
-        fixed: Mapping[str, int],
-        apart: bool,
+        self, builder: Builder, settled: Callable[[Any, str], Any], fixed: Mapping[str, int], apart: bool
     ) -> None:
-        self._builder, self._symbols = builder, symbols
-        self._new_symbol, self._settled, self._fixed = new_symbol, settled, fixed
+        self._builder, self._settled, self._fixed = builder, settled, fixed
         self._inputs = 0
         self._outputs = 0
         self._apart = apart
@@ -66,7 +55,7 @@ class Ports:
             raise InvalidModel(f"the input '{name}' has no shape. Export the model with the input's rank.")
         shape = [self._size(name, axis, dim, alone) for axis, dim in enumerate(tensor.shape.dim)]
         if tensor.elem_type == onnx.TensorProto.STRING:
-            data = self._input(f"{name}.bytes", "u8", [self._new_symbol(f"{name}_bytes", 0, HINTS[1])])
+            data = self._input(f"{name}.bytes", "u8", [self._builder.new_symbol(f"{name}_bytes", 0, HINTS[1])])
             spans = self._input(f"{name}.spans", "i64", shape)
             return Text(data, spans), {"text": [self._inputs - 2, self._inputs - 1]}
         if tensor.elem_type in PARTS:
@@ -77,7 +66,9 @@ class Ports:
     def _lift_sequence(self, name: str, given: onnx.TypeProto) -> tuple[Any, Tree]:
         if given.WhichOneof("value") != "tensor_type":
             raise Unsupported(f"the input '{name}' is a sequence of {given.WhichOneof('value')}; hetnn takes tensors.")
-        total, count = (self._new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4)))
+        total, count = (
+            self._builder.new_symbol(f"{name}_{what}", 0, hint) for what, hint in (("elements", 64), ("length", 4))
+        )
         values = self._input(f"{name}.values", self._dtype(name, given.tensor_type), [total])
         shapes = self._input(f"{name}.shapes", "i64", [count, MOST_ITEM_AXES + 1])
         sizes: tuple[int | str | None, ...] | None = None
@@ -94,7 +85,7 @@ class Ports:
 
     def _input(self, name: str, dtype: str, shape: Sequence[Size]) -> Any:
         self._inputs += 1
-        return self._builder.add_input(name, dtype, shape)
+        return self._builder.graph.add_input(name, dtype, shape)
 
     def _size(self, name: str, axis: int, dim: Any, alone: bool = False) -> Size:
         """A fixed size, or the symbol of a named or unnamed one; `alone`: of none that other values have."""
@@ -105,13 +96,14 @@ class Ports:
         if called in self._fixed:
             return self._fixed[called]
         if alone:
-            return self._new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
+            return self._builder.new_symbol(f"{name}_{axis}", 0, HINTS[min(axis, 1)])
         if size is not None and self._named_by.setdefault(size, name) != name and not self._apart:
             self.shared = True
         key = (name, axis) if size is None else (name, size) if self._apart else size
-        if key not in self._symbols:
-            self._symbols[key] = self._new_symbol(called, 0, HINTS[min(axis, 1)])
-        return self._symbols[key]
+        symbols = self._builder.symbols
+        if key not in symbols:
+            symbols[key] = self._builder.new_symbol(called, 0, HINTS[min(axis, 1)])
+        return symbols[key]
 
     def give(self, value: Any, name: str) -> Tree:
         """An output of the graph, or several where a value holds others; where they are, as hetnn.structure says."""
@@ -138,7 +130,7 @@ class Ports:
             return {"shaped": [values, self.give(value.shapes, f"{name}.shapes")["value"]]}
         if isinstance(value, (Sizes, Fork)):
             value = self._settled(value, name)
-        self._builder.output(value, name)
+        self._builder.graph.output(value, name)
         self._outputs += 1
         return {"value": self._outputs - 1}
 

@@ -12,8 +12,9 @@ from onnx import AttributeProto, defs
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.onnx.model import NUMBERS, PARTS
-from hetnn.importers.onnx.rules import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text, load_rare
+from hetnn.importers.onnx.rules import load_rare
 from hetnn.importers.onnx.rules.declare import ADDED, UNREAD
+from hetnn.importers.onnx.values import Fork, Items, Maybe, Nothing, Refused, Rows, Tensors, Text
 from hetnn.report.text import count
 
 # Attributes that decide nothing in a run, or nothing in some forms of their node: by name, or by operator and name.

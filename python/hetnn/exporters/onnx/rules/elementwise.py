@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import is_float
 from hetnn.exporters.onnx.rules.call import Call, Value, exports
-
-_FLOATS = ("f16", "bf16", "f32", "f64")
 
 
 @exports("sign")
@@ -17,7 +16,7 @@ def _sign(call: Call) -> Any:
     """Of NaN it is 0 here, NaN in ONNX."""
     x = call[0]
     y = call.typed("Sign", [x])
-    if x.dtype not in _FLOATS:
+    if not is_float(x.dtype):
         return y
     return call.create("Where", [call.create("IsNaN", [x]), call.like(0, x), y[0]])
 
@@ -26,7 +25,7 @@ def _sign(call: Call) -> Any:
 def _clamp(call: Call) -> Any:
     """Reals by their bounds; integers by those within the bounds."""
     x, low, high = call[0], float(call.attrs["min"]), float(call.attrs["max"])
-    if x.dtype not in _FLOATS:
+    if not is_float(x.dtype):
         if x.dtype == "bool":
             call.refuse("of bools, which ONNX's Clip does not take")
         ends: Any = np.iinfo(x.dtype.replace("i", "int").replace("u", "uint"))
@@ -35,7 +34,7 @@ def _clamp(call: Call) -> Any:
             (math.floor(high) if high < ends.max else math.inf),
         )
     bounds = [None if math.isinf(bound) else bound for bound in (min(low, high), high)]
-    x = x if call.takes("Clip", [x]) else call.cast(x, "f32" if x.dtype in _FLOATS else "i32")
+    x = x if call.takes("Clip", [x]) else call.cast(x, "f32" if is_float(x.dtype) else "i32")
     return call.cast(call.create("Clip", [x, *(None if b is None else call.like(b, x) for b in bounds)]), call.dtype)
 
 
@@ -184,7 +183,7 @@ def _prelu(call: Call) -> Any:
 @exports("trunc")
 def _trunc(call: Call) -> Any:
     x = call[0]
-    if x.dtype not in _FLOATS:
+    if not is_float(x.dtype):
         return x
     below = call.create("Less", [x, call.like(0, x)])
     return call.create("Where", [below, call.create("Ceil", [x]), call.create("Floor", [x])])
@@ -193,7 +192,7 @@ def _trunc(call: Call) -> Any:
 @exports("floor", "ceil", "round")
 def _whole(call: Call) -> Any:
     """Of integers nothing changes."""
-    return call.by_row() if call[0].dtype in _FLOATS else call[0]
+    return call.by_row() if is_float(call[0].dtype) else call[0]
 
 
 @exports("fmod")
@@ -205,7 +204,7 @@ def _fmod(call: Call) -> Any:
 
 def _remainder(call: Call, a: Value, b: Value) -> Value:
     """Of the sign of b."""
-    if a.dtype not in _FLOATS:
+    if not is_float(a.dtype):
         return call.create("Mod", [a, b])
     left, zero = call.create("Mod", [a, b], fmod=1), call.like(0, a)
     other = call.create("Xor", [call.create("Less", [left, zero]), call.create("Less", [b, zero])])
@@ -228,7 +227,7 @@ def _floor_divide(call: Call) -> Any:
     if call.dtype == "bool":
         call.refuse("of bools, which ONNX's Mod does not take")
     quotient = call.create("Div", [call.create("Sub", [a, _remainder(call, a, b)]), b])
-    return call.create("Round", [quotient]) if a.dtype in _FLOATS else quotient
+    return call.create("Round", [quotient]) if is_float(a.dtype) else quotient
 
 
 @exports("atan2")

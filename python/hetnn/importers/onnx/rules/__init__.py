@@ -26,22 +26,6 @@ from hetnn.importers.onnx.rules import (
     text,
     vision,
 )
-from hetnn.importers.onnx.rules.call import (
-    NESTED,
-    ONE_SIDED,
-    AnyRank,
-    Call,
-    Fork,
-    Items,
-    Maybe,
-    Nothing,
-    Records,
-    Refused,
-    Rows,
-    Sizes,
-    Tensors,
-    Text,
-)
 
 # Operators of domains beside the standard's own, a third of all, which few models have.
 RARE = ("contrib", "features", "generation", "ml", "support_vectors", "training", "trees")
@@ -55,21 +39,7 @@ def load_rare() -> None:
 
 
 __all__ = [
-    "NESTED",
-    "ONE_SIDED",
     "RARE",
-    "AnyRank",
-    "Call",
-    "Fork",
-    "Items",
-    "Maybe",
-    "Nothing",
-    "Records",
-    "Refused",
-    "Rows",
-    "Sizes",
-    "Tensors",
-    "Text",
     "conv",
     "elementwise",
     "found",

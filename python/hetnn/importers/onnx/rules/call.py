@@ -3,148 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import onnx
 
 from hetnn import _core
 from hetnn._core import Dim
-from hetnn.element_types import NUMPY
+from hetnn.element_types import is_float
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.building import BROADCASTING, Building
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import unified
 from hetnn.importers.lowering.loop_body import Body, BodyInput
 from hetnn.importers.lowering.sizes import LONGEST, Size
+from hetnn.importers.onnx.builder import Builder
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.registry import Front, Row, Rule
+from hetnn.importers.onnx.values import (
+    NESTED,
+    ONE_SIDED,
+    Array,
+    Fork,
+    Items,
+    Records,
+    Refused,
+    Rows,
+    Sizes,
+    Tensors,
+    Text,
+)
+from hetnn.importers.registry import Front, Rule
 
-Array = np.ndarray[Any, Any]
 Kind = TypeVar("Kind")
 # Numbers of a constant that a rule makes.
 MOST_NUMBERS = 1 << 28
 # Of a constant that is one number everywhere; a larger one is filled by each run (passes/fold_constants.h).
 FOLDED_BYTES = 64 << 20
-_FLOATS = ("f16", "bf16", "f32", "f64")
 ONNX: Front[Call] = Front("onnx")
 
 
 def rule(*names: str, before: int = 0) -> Callable[[Rule[Call]], Rule[Call]]:
     """Registers a function for ONNX operators; with `before`, for their versions older than that operator set."""
     return ONNX.rule(*(f"{name}<{before}" if before else name for name in names))
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Integers that depend on the model's symbols, as shapes do: an array of sizes."""
-
-    array: Array
-    dtype: str = "i64"
-
-    @property
-    def shape(self) -> list[int]:
-        """That of the array."""
-        return list(self.array.shape)
-
-
-@dataclass(frozen=True)
-class Items:
-    """A sequence of values whose length is known; `dtype` is that of an empty one."""
-
-    values: tuple[Any, ...]
-    dtype: str = "f32"
-
-
-@dataclass(frozen=True)
-class Tensors:
-    """A sequence whose length may be known only when the model runs, as two values (ops/sequence/sequence.h).
-
-    `sizes` is what is known of every tensor's shape: None where its rank is not, in it None where a size is not; a text
-    is what the model calls a size. `begun`: a loop begins with it and no tensor is in it, so that it says nothing of
-    those that rounds put there.
-    """
-
-    values: Any
-    shapes: Any
-    sizes: tuple[int | str | None, ...] | None
-    begun: bool = False
-
-
-@dataclass(frozen=True)
-class AnyRank:
-    """A tensor that leaves the model and whose rank only a run says: its elements, and a row of its rank and sizes."""
-
-    values: Any
-    shapes: Any
-
-
-@dataclass(frozen=True)
-class Maybe:
-    """An optional value of which a bool says whether it is there; where it is not, what `value` holds means nothing."""
-
-    there: Any
-    value: Any
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """An optional value that is absent."""
-
-
-@dataclass(frozen=True)
-class Records:
-    """Of each row of a matrix its numbers by a key for each column, as what classifiers give ends."""
-
-    keys: tuple[int | str, ...]
-    rows: Any
-
-
-@dataclass(frozen=True)
-class Text:
-    """A tensor of texts, as two values (ops/text/text.h)."""
-
-    bytes: Any
-    spans: Any
-
-    @property
-    def shape(self) -> list[Size]:
-        """The shape of the tensor of texts."""
-        return list(self.spans.shape)
-
-
-@dataclass(frozen=True)
-class Fork:
-    """One of two values that are unlike in rank: the first where the condition holds. Each may be a Fork in turn."""
-
-    condition: Any
-    sides: tuple[Any, Any]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A value that is computed only where the conditions of `path` hold, or do not: of one row there, else of none.
-
-    `sizes` are those of a row, None where only `rows` says them.
-    """
-
-    rows: Any
-    sizes: Sequence[Size | None]
-    path: tuple[tuple[Any, bool], ...]
-
-
-@dataclass(frozen=True)
-class Refused:
-    """What a node gives on a side of a Fork where the standard has no such node, and why."""
-
-    reason: str
-
-
-# What one side of a condition has.
-ONE_SIDED = (Fork, Rows, Refused)
-# What is no tensor of real numbers.
-NESTED = (AnyRank, Items, Tensors, Maybe, Nothing, Records, Text, Complex)
 
 
 # Adds the nodes of a graph in an attribute, with a prefix for their names and its inputs; gives its outputs.
@@ -191,41 +90,15 @@ class Attributes(Mapping[str, Any]):
 class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
-    doubts: int
-    layers: int
-    broadcast_sizes: dict[Size, set[Size]]
+    builder: Builder
 
     @property
     def forks(self) -> Sides:
         """What converts nodes on the sides of conditions."""
 
-    def is_inner(self, value: Any) -> bool:
-        """Whether a value, or a size, comes from the body that is made now."""
-
-    def create(self, op: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto) -> list[Any]:
-        """The outputs of a node of the graph, in the place of the model's node."""
-
-    def differentiate(self, y: Any, xs: Sequence[Any]) -> list[Any]:
-        """The derivatives of the sum of y's elements by each of xs, along the nodes so far."""
-
-    def constant(self, array: Array, name: str = "") -> Any:
-        """An array as a constant."""
-
-    def texts(self, texts: Sequence[bytes], shape: Sequence[int]) -> Text:
-        """UTF-8 as a constant of that shape."""
-
-    def known(self, value: Any) -> Array | None:
-        """The elements of a value where they are known now; None where they are not."""
-
-    def know(self, value: Any, array: Array) -> None:
-        """Says the elements of a value that is computed from constants and stays as it is."""
-
     def read(self, value: Any) -> Array | None:
-        """As `known`; integers that are computed as sizes are get symbols, to which they give values when the model
-        runs."""
-
-    def found_size(self, low: int, high: int) -> Dim:
-        """A symbol within [low, high] to which the next node that names it gives its value."""
+        """The elements of a value where they are known; integers that are computed as sizes are get symbols, to which
+        they give values when the model runs."""
 
     def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Array:
         """The elements of a tensor of the model. InvalidModel where its data does not fill its shape."""
@@ -234,24 +107,6 @@ class Importer(Protocol):
         self, op_type: str, inputs: Sequence[Any], attrs: dict[str, Any], node: onnx.NodeProto, outputs: int
     ) -> list[Any]:
         """So many outputs of an operator of the standard's newest set, in the node's place."""
-
-    def random(self, shape: Sequence[Size], seed: float | None, node: onnx.NodeProto) -> Any:
-        """Numbers of [0, 1) in f32, by a generator of the node's own."""
-
-    def new_size(self) -> Dim:
-        """The symbol of a size that a body is handed anew each time."""
-
-    def is_named(self, symbol: str) -> bool:
-        """Whether a symbol is one that the model speaks of."""
-
-    def named_size(self, name: str) -> Dim | None:
-        """The symbol of what the model calls a size; None where it has none yet."""
-
-    def name_size(self, name: str, symbol: Dim) -> None:
-        """Gives what the model calls a size its symbol."""
-
-    def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
-        """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
 
 
 class Call(Building):
@@ -267,7 +122,7 @@ class Call(Building):
         shapes: Mapping[str, list[Size | None]] | None = None,
         inline: Inline | None = None,
     ) -> None:
-        self._importer = importer
+        self._importer, self._builder = importer, importer.builder
         self.node = node
         self.version = version  # the operator set that defined the operator as it is used here
         self.inputs = list(inputs)
@@ -277,11 +132,11 @@ class Call(Building):
 
     def doubts(self) -> int:
         """How many nodes so far may refuse the values that they meet."""
-        return self._importer.doubts
+        return self._builder.doubts
 
     def layers(self) -> int:
         """How many nodes so far take long."""
-        return self._importer.layers
+        return self._builder.layers
 
     @property
     def forks(self) -> Sides:
@@ -291,11 +146,11 @@ class Call(Building):
     @property
     def broadcast_sizes(self) -> dict[Size, set[Size]]:
         """Of sizes that others broadcast to those others."""
-        return self._importer.broadcast_sizes
+        return self._builder.broadcast_sizes
 
     def is_inner(self, value: Any) -> bool:
         """Whether a value, or a size, comes from the body that is made now."""
-        return self._importer.is_inner(value)
+        return self._builder.is_inner(value)
 
     # Inputs and attributes
 
@@ -342,14 +197,14 @@ class Call(Building):
     def known_of(self, value: Any) -> Array | None:
         """As `known`, of a value that a rule has."""
         if isinstance(value, _core.Value):  # as nearly all are
-            return self._importer.known(value)
+            return self._builder.known(value)
         if isinstance(value, (*NESTED, *ONE_SIDED)):
             return None
-        return value.array if isinstance(value, Sizes) else self._importer.known(value)
+        return value.array if isinstance(value, Sizes) else self._builder.known(value)
 
     def know(self, value: Any, array: Array) -> Any:
         """A value whose elements are these, though it is computed: rules that ask for numbers find them."""
-        self._importer.know(value, array)
+        self._builder.know(value, array)
         return value
 
     def read(self, index: int) -> Array | None:
@@ -401,11 +256,11 @@ class Call(Building):
 
     def is_named(self, symbol: str) -> bool:
         """Whether a symbol is one that the model speaks of."""
-        return self._importer.is_named(symbol)
+        return self._builder.is_named(symbol)
 
     def found_size(self, low: int = 0, high: int = LONGEST) -> Dim:
         """A symbol to which the next node that names it gives a value of that range when the model runs."""
-        return self._importer.found_size(low, high)
+        return self._builder.found_size(low, high)
 
     def axes(self, index: int | None, rank: int, name: str = "axes") -> list[int] | None:
         """Axes from an input or, in older operator sets, an attribute; counted from the front. None: not given."""
@@ -452,15 +307,15 @@ class Call(Building):
 
     def new_size(self) -> Dim:
         """The symbol of a size that a body is handed anew each time."""
-        return self._importer.new_size()
+        return self._builder.new_size()
 
     def named(self, name: str) -> tuple[Dim, bool]:
         """The symbol of what the model calls a size, and whether it has a value already; else as found_size."""
-        symbol = self._importer.named_size(name)
+        symbol = self._builder.named_size(name)
         if symbol is not None:
             return symbol, True
         symbol = self.found_size()
-        self._importer.name_size(name, symbol)
+        self._builder.name_size(name, symbol)
         return symbol, False
 
     def inline(self, graph: Any, prefix: str, inputs: Sequence[Any]) -> list[Any]:
@@ -471,7 +326,7 @@ class Call(Building):
 
     def body(self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]) -> tuple[Body, list[Any]]:
         """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
-        return self._importer.body(inputs, build)
+        return self._builder.body(inputs, build)
 
     # What rules build with
 
@@ -502,7 +357,7 @@ class Call(Building):
         """The outputs of a node of the graph; inputs that broadcast are taken as of equal sizes where they meet."""
         if len(inputs) > 1 and op in BROADCASTING and None not in inputs:
             inputs = unified(self, inputs, broadcast=True)
-        return self._importer.create(op, inputs, attrs, self.node)
+        return self._builder.create(op, inputs, attrs, self.node)
 
     def standard(self, op_type: str, inputs: Sequence[Any], **attrs: Any) -> Any:
         """What an operator of the standard, as the newest operator set has it, makes of values in this node's place."""
@@ -515,91 +370,32 @@ class Call(Building):
 
     def random(self, shape: Sequence[Size], seed: float | None) -> Any:
         """Numbers drawn evenly from [0, 1), by a generator of this node's own."""
-        return self._importer.random(shape, seed, self.node)
+        return self._builder.random(shape, seed, self.node)
 
     def differentiate(self, y: Any, xs: Sequence[Any]) -> list[Any]:
         """The derivatives of the sum of y's elements by each of xs, as if the others were given."""
-        return self._importer.differentiate(y, xs)
+        return self._builder.differentiate(y, xs)
 
     def constant(self, value: Any, dtype: str) -> Any:
         """Numbers as a constant of an element type."""
-        return self._importer.constant(self.array(value, dtype))
+        return self._builder.constant(self.array(value, dtype))
 
     def texts(self, texts: Sequence[str | bytes], shape: Sequence[int] | None = None) -> Text:
         """Texts as a constant, of rank 1 unless a shape is given."""
         coded = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
-        return self._importer.texts(coded, [len(texts)] if shape is None else shape)
+        return self._builder.texts(coded, [len(texts)] if shape is None else shape)
 
     def tensor(self, tensor: onnx.TensorProto | onnx.SparseTensorProto) -> Any:
         """A tensor of an attribute as a constant."""
         if isinstance(tensor, onnx.TensorProto) and tensor.data_type == onnx.TensorProto.STRING:
             return self.texts(list(tensor.string_data), list(tensor.dims))
-        return self._importer.constant(self._importer.tensor(tensor))
+        return self._builder.constant(self._importer.tensor(tensor))
 
     def tensor_attr(self, name: str) -> Array:
         """The values of a tensor of an attribute that must be there."""
         if self.attr(name) is None:
             raise InvalidModel(f"{self.node.op_type} needs the attribute {name}, which is absent")
         return self._importer.tensor(self.attr(name))
-
-    def by_row(self, row: Row) -> Any:
-        """What a one-to-one name means."""
-        given = self.aligned() if row.elementwise else self.all_inputs()
-        fills: dict[str, Any] = {}
-        attrs: dict[str, Any] = {}
-        for word in row.arguments:
-            name, _, fixed = word.partition("=")
-            ours, _, theirs = name.partition(":")
-            if fixed:
-                attrs[name] = self._of_kind(row.attr_kinds[name], fixed)
-            elif ours in row.attr_kinds:
-                if self.attrs.get(theirs or ours) is not None:
-                    attrs[ours] = self._of_kind(row.attr_kinds[ours], self.attrs[theirs or ours])
-            elif given:
-                fills[ours] = given.pop(0)
-        if given and row.variadic:
-            fills[row.inputs[-1]] = [fills[row.inputs[-1]], *given]
-            given = []
-        if any(value is not None for value in given):
-            raise Unsupported(f"an input more than {row.op['name']} takes")
-        inputs: list[Any] = []
-        for name in row.inputs:
-            found = fills.get(name)
-            inputs.extend(found if isinstance(found, list) else [found])
-        if row.op["name"] == "concat":
-            if None in inputs:
-                raise InvalidModel("an input is not given; Concat joins all that it names")
-            inputs = unified(self, inputs, apart=[self.axis(attrs["axis"], len(inputs[0].shape))])
-        return self._of_one_type(row, inputs, attrs)
-
-    def _of_one_type(self, row: Row, inputs: list[Any], attrs: dict[str, Any]) -> Any:
-        wanted = inputs[0].dtype if inputs and inputs[0] is not None else ""
-        mixed = row.elementwise and len(inputs) == 2 and inputs[1].dtype != wanted
-        if mixed:
-            common = wider(wanted, inputs[1].dtype)
-            inputs = [self.cast(x, common) for x in inputs]
-        outputs = self.create_all(row.op["name"], inputs, attrs)
-        if mixed and outputs[0].dtype != "bool":
-            return self.cast(outputs[0], wanted)
-        return outputs[0] if len(outputs) == 1 else outputs
-
-    def _of_kind(self, kind: str, value: Any) -> Any:
-        """An attribute as one of hetnn's: element types by name, booleans of 0 and 1."""
-        if kind == "dtype":
-            return dtype_name(int(value))
-        if kind == "boolean":
-            return bool(int(value))
-        return {"integer": int, "real": float}.get(kind, lambda same: same)(value)
-
-    def aligned(self) -> list[Any]:
-        """The inputs; before operator set 7 the second one may be placed along inner axes of the first."""
-        inputs = self.values()
-        if self.attr("broadcast") and self.attr("axis") is not None and len(inputs) == 2:
-            first, second = inputs
-            axis = self.axis(self.attr("axis"), len(first.shape))
-            behind = len(first.shape) - axis - len(second.shape)
-            inputs[1] = self.reshape(second, [*second.shape, *[1] * max(behind, 0)])
-        return inputs
 
     def linear(self, x: Any, weight: Any, bias: Any) -> Any:
         """A linear layer where the weight is known, which devices may pack, else a product."""
@@ -617,22 +413,4 @@ class Call(Building):
 
     def in_f32(self, value: Any) -> Any:
         """Numbers in a type in which reals compute."""
-        return value if value.dtype in _FLOATS else self.cast(value, "f32")
-
-
-def is_float(dtype: str) -> bool:
-    """Whether an element type is one of reals that compute: f16, bf16, f32 or f64."""
-    return dtype in _FLOATS
-
-
-def wider(a: str, b: str) -> str:
-    """The element type in which operands of two types are computed."""
-    reals = [dtype for dtype in (a, b) if is_float(dtype)]
-    if set(reals) == {"f16", "bf16"}:
-        return "f32"
-    if reals:
-        return max(reals, key=_FLOATS.index)
-    if not {a, b} <= NUMPY.keys():
-        raise Unsupported(f"operands of {a} and {b}")
-    common = np.promote_types(NUMPY[a], NUMPY[b])
-    return next(name for name, dtype in NUMPY.items() if common == dtype)
+        return value if is_float(value.dtype) else self.cast(value, "f32")

@@ -7,10 +7,11 @@ from typing import Any
 
 from onnx import TensorProto
 
+from hetnn.element_types import is_float
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 
 
 @rule("Cast", before=6)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hetnn.element_types import is_float
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx.rules.call import ONNX, Array, Call, Text, is_float
+from hetnn.importers.onnx.rules.call import ONNX, Call
 from hetnn.importers.onnx.rules.voting import class_labels, in_rows, one_for_two, picked, transformed
+from hetnn.importers.onnx.values import Array, Text
 
 _ML = "ai.onnx.ml."
 

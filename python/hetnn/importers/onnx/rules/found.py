@@ -6,8 +6,9 @@ from typing import Any
 
 from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.sizes import LONGEST, Size, product
-from hetnn.importers.onnx.rules.call import Call, Text, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.text import coded
+from hetnn.importers.onnx.values import Text
 
 
 def _most(size: Size) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from hetnn.element_types import NUMPY
-from hetnn.importers.onnx.rules.call import Array, Call
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.conv import convolve_node
 from hetnn.importers.onnx.rules.product import multiply
+from hetnn.importers.onnx.values import Array
 
 # Up to here every integer is f32, so that sums of no larger products round nowhere, in whatever order they are added.
 _EXACT = 1 << 24

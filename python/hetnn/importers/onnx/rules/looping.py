@@ -12,8 +12,9 @@ from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.loop_body import Body, BodyInput, loop_node
 from hetnn.importers.lowering.sizes import LONGEST
-from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Tensors, Text
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.sequence import joint, known_sizes, packed
+from hetnn.importers.onnx.values import Items, Maybe, Nothing, Tensors, Text
 
 
 def late_loop(

@@ -6,7 +6,8 @@ from typing import Any
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.equal_sizes import with_sizes
-from hetnn.importers.onnx.rules.call import ONNX, Call, Records
+from hetnn.importers.onnx.rules.call import ONNX, Call
+from hetnn.importers.onnx.values import Records
 
 _ML = "ai.onnx.ml."
 

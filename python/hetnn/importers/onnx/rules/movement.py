@@ -26,7 +26,7 @@ from hetnn.importers.lowering.sizes import (
     places_of_slice,
     product,
 )
-from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, Refused, rule
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, rule
 from hetnn.importers.onnx.rules.late import (
     axes_count,
     found_shape,
@@ -37,6 +37,7 @@ from hetnn.importers.onnx.rules.late import (
     open_rank,
     shape_length,
 )
+from hetnn.importers.onnx.values import Refused
 
 
 @rule("Transpose")

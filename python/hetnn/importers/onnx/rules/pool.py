@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from hetnn import _core
-from hetnn.element_types import NUMPY
+from hetnn.element_types import NUMPY, is_float
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.convolution import convolve
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.pooling import pool
 from hetnn.importers.lowering.sizes import Size, ceil_divide, maximum, minimum, product
-from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, is_float, rule
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, rule
 from hetnn.importers.onnx.rules.conv import fixed, padded, window_padding
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from hetnn.element_types import is_float
 from hetnn.importers.lowering.equal_sizes import with_sizes
 from hetnn.importers.lowering.recurrent import by_operator
 from hetnn.importers.lowering.sizes import Size
 from hetnn.importers.onnx.rules.activations import activate, numbers_of
-from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.late import late
 from hetnn.importers.onnx.rules.looping import late_loop
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hetnn._core import Dim
-from hetnn.element_types import NUMPY
+from hetnn.element_types import NUMPY, is_float
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering.norms import p_norm
 from hetnn.importers.lowering.sizes import product
-from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.late import axes_count, is_late_number, late
 
 _Reduce = Callable[[str, Any], Any]

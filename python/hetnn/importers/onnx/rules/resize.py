@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hetnn import _core
+from hetnn.element_types import is_float
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.resampling import along
 from hetnn.importers.lowering.sizes import LONGEST, Size
-from hetnn.importers.onnx.rules.call import Call, is_float, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.late import late
 
 

@@ -12,10 +12,11 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.complexes import Complex
 from hetnn.importers.lowering.sizes import Size, product
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import Call, Items, Maybe, Nothing, Sizes, Tensors, Text, rule
+from hetnn.importers.onnx.rules.call import Call, rule
 from hetnn.importers.onnx.rules.late import is_late_number
 from hetnn.importers.onnx.rules.movement import late_part, slice_axis
 from hetnn.importers.onnx.rules.text import joined
+from hetnn.importers.onnx.values import Items, Maybe, Nothing, Sizes, Tensors, Text
 
 # Sizes in a row of a sequence's shapes, behind the rank.
 MOST_ITEM_AXES = 8

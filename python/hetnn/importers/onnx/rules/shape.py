@@ -16,9 +16,10 @@ from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.lowering.sizes import LONGEST
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import FOLDED_BYTES, MOST_NUMBERS, Array, Call, Sizes, rule
+from hetnn.importers.onnx.rules.call import FOLDED_BYTES, MOST_NUMBERS, Call, rule
 from hetnn.importers.onnx.rules.late import is_late, late, shape_length
 from hetnn.importers.onnx.rules.movement import filled, split_sizes
+from hetnn.importers.onnx.values import Array, Sizes
 
 
 @rule("Constant")

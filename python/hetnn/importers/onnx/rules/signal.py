@@ -9,7 +9,8 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.sizes import LONGEST, divide, maximum
-from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Array, Call, Text, rule
+from hetnn.importers.onnx.rules.call import MOST_NUMBERS, Call, rule
+from hetnn.importers.onnx.values import Array, Text
 
 _MOST_APART = 1024
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx.rules.call import ONNX, Array, Call
+from hetnn.importers.onnx.rules.call import ONNX, Call
 from hetnn.importers.onnx.rules.looping import late_loop
 from hetnn.importers.onnx.rules.voting import class_labels, in_rows, one_for_two, picked, transformed
+from hetnn.importers.onnx.values import Array
 
 _ML = "ai.onnx.ml."
 # Of the search for probabilities of several classes.

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from hetnn.element_types import is_float
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.lowering.equal_sizes import unified
 from hetnn.importers.lowering.sizes import LONGEST, product
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import ONNX, Call, Text, is_float, rule
+from hetnn.importers.onnx.rules.call import ONNX, Call, rule
+from hetnn.importers.onnx.values import Text
 from hetnn.texts import SPAN
 
 # Operators that move elements: of texts their spans, whatever those mean.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel
-from hetnn.importers.onnx.rules.call import ONNX, Array, Call
+from hetnn.importers.onnx.rules.call import ONNX, Call
 from hetnn.importers.onnx.rules.voting import TRANSFORMS, Votes, class_labels, classified, in_rows, transformed
+from hetnn.importers.onnx.values import Array
 
 _ML = "ai.onnx.ml."
 # When a row goes left, by mode in the order of their numbers, as bits: its feature is less than the split, equal to it,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
-from hetnn.importers.onnx.rules.call import Array, Call, Text
+from hetnn.importers.onnx.rules.call import Call
+from hetnn.importers.onnx.values import Array, Text
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")  # by number
 

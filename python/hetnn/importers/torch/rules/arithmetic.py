@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from hetnn.element_types import is_float
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
 from hetnn.importers.torch.rules.call import TORCH, Call, rule
@@ -53,20 +54,16 @@ def _any_or_all(call: Call) -> Any:
     return call.cast(found, call.dtype())  # of u8 torch makes u8
 
 
-def _is_real(x: Any) -> bool:
-    return str(x.dtype) in ("f16", "bf16", "f32", "f64")
-
-
 @rule("isnan.default")
 def _isnan(call: Call) -> Any:
     x = call["self"]
-    return call.create("ne", [x, x]) if _is_real(x) else call.filled(False)
+    return call.create("ne", [x, x]) if is_float(x.dtype) else call.filled(False)
 
 
 @rule("isinf.default")
 def _isinf(call: Call) -> Any:
     x = call["self"]
-    if not _is_real(x):
+    if not is_float(x.dtype):
         return call.filled(False)
     return call.create("eq", [call.create("abs", [x]), call.constant(math.inf, x.dtype)])
 
@@ -74,7 +71,7 @@ def _isinf(call: Call) -> Any:
 def _signbit_of(call: Call, x: Any) -> Any:
     zero = call.constant(0, x.dtype)
     negative = call.create("lt", [x, zero])
-    if not _is_real(x):
+    if not is_float(x.dtype):
         return negative
     return call.create("logical_or", [negative, call.create("lt", [call.create("reciprocal", [x]), zero])])
 
@@ -96,7 +93,7 @@ def _pow(call: Call) -> Any:
     """Square roots as torch takes them: that of -0 is -0, and of -inf there is none."""
     x, exponent = call.promote([call["self"], call["exponent"]])
     root = {0.5: "sqrt", -0.5: "rsqrt"}.get(call["exponent"])
-    return call.create(root, [x]) if root and _is_real(x) else call.create("pow", [x, exponent])
+    return call.create(root, [x]) if root and is_float(x.dtype) else call.create("pow", [x, exponent])
 
 
 @rule("clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
@@ -110,7 +107,7 @@ def _clamp(call: Call) -> Any:
 def _extreme_number(call: Call) -> Any:
     a, b = call.promote([call["self"], call["other"]])
     out = call.create("maximum" if "fmax" in call.target else "minimum", [a, b])
-    if not _is_real(a):
+    if not is_float(a.dtype):
         return out
     shape = call.shape()
     a, b = (x if list(x.shape) == shape else call.create("expand", [x], shape=shape) for x in (a, b))
@@ -139,13 +136,13 @@ def _div(call: Call) -> Any:
     if call["rounding_mode"] == "floor":
         return call.create("floor_divide", [a, b])
     quotient = call.create("div", [a, b])
-    return call.create("trunc", [quotient]) if call["rounding_mode"] == "trunc" and _is_real(a) else quotient
+    return call.create("trunc", [quotient]) if call["rounding_mode"] == "trunc" and is_float(a.dtype) else quotient
 
 
 @rule("round.decimals")
 def _round(call: Call) -> Any:
     x, decimals = call["self"], call["decimals"]
-    if not _is_real(x):
+    if not is_float(x.dtype):
         raise Unsupported("rounding integers to decimals")
     scale = call.constant(10.0 ** abs(decimals), x.dtype)
     ways = ("div", "mul") if decimals < 0 else ("mul", "div")
@@ -155,7 +152,7 @@ def _round(call: Call) -> Any:
 @rule("nan_to_num.default")
 def _nan_to_num(call: Call) -> Any:
     x, nan = call["self"], call["nan"]
-    if not _is_real(x):
+    if not is_float(x.dtype):
         return x
     most = torch.finfo(call.torch_dtype()).max
     ends = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hetnn.importers.lowering.equal_sizes import with_sizes
-from hetnn.importers.onnx.rules.call import Call, wider
+from hetnn.importers.onnx.rules.by_row import wider
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.declare import INT, contrib
 
 

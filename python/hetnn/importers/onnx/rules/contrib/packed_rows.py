@@ -8,8 +8,9 @@ import numpy as np
 
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.importers.onnx.model import dtype_name
-from hetnn.importers.onnx.rules.call import Array, Call
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.declare import SOME_INT, contrib
+from hetnn.importers.onnx.values import Array
 
 # What codes of 4 bits stand for that are not evenly apart.
 _UNEVEN = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)

@@ -7,9 +7,10 @@ from typing import Any
 
 from hetnn.errors import InvalidModel
 from hetnn.importers.lowering.sizes import minimum, product
-from hetnn.importers.onnx.rules.call import Call, Text
+from hetnn.importers.onnx.rules.call import Call
 from hetnn.importers.onnx.rules.declare import SOME_INT, SOME_STRING, STRING, STRINGS, contrib
 from hetnn.importers.onnx.rules.text import joined, text_of
+from hetnn.importers.onnx.values import Text
 
 _BEGIN, _END = "\x02", "\x03"
 

@@ -64,10 +64,10 @@ class Importer(Protocol):
     """What a call needs of the importer that makes it."""
 
     builder: _core.GraphBuilder
-    symbols: Symbols
 
-    def dtype(self, dtype: torch.dtype) -> str:
-        """hetnn's name of an element type. Unsupported for those that it lacks."""
+    @property
+    def symbols(self) -> Symbols:
+        """Of the sizes of the program."""
 
     def new_size(self, low: int, high: int) -> Dim:
         """A symbol within [low, high] to which the next node that names it gives its value."""
@@ -91,6 +91,13 @@ class Importer(Protocol):
         self, inputs: Sequence[BodyInput], build: Callable[[Sequence[Any]], list[Any]]
     ) -> tuple[Body, list[Any]]:
         """The body of a loop: what `build` makes of inputs of these types, and the values that it gives."""
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """hetnn's name of an element type. Unsupported for those that it lacks."""
+    if dtype not in DTYPES:
+        raise Unsupported(f"the model uses {dtype}, which hetnn does not have.")
+    return DTYPES[dtype]
 
 
 def cast_attributes(dtype: str) -> dict[str, Any]:
@@ -177,7 +184,7 @@ class Call(Building):
     def dtype(self, index: int = 0) -> str:
         """The element type that torch computed for an output; of complex numbers that of their parts."""
         dtype = self._meta(index).dtype
-        return self._importer.dtype(PARTS.get(dtype, dtype) if self.of_part else dtype)
+        return type_name(PARTS.get(dtype, dtype) if self.of_part else dtype)
 
     def torch_dtype(self, index: int = 0) -> torch.dtype:
         """The element type of an output as torch calls it."""
@@ -251,10 +258,6 @@ class Call(Building):
             shape = broadcast(shape, value.shape)
         return [v if list(v.shape) == shape else self.create("expand", [v], shape=shape) for v in values]
 
-    def type_name(self, dtype: torch.dtype) -> str:
-        """hetnn's name of an element type. Unsupported for those that it lacks."""
-        return self._importer.dtype(dtype)
-
     def is_tuple(self) -> bool:
         """Whether the call has several outputs, or one in a tuple."""
         return isinstance(self._node.meta["val"], (tuple, list))
@@ -305,7 +308,7 @@ class Call(Building):
             if name in kinds:
                 if hasattr(value, "dtype"):
                     raise Unsupported(f"'{name}' is a number that depends on sizes; it must be known when compiling")
-                attrs[name] = self.type_name(value) if kinds[name] == "dtype" else value
+                attrs[name] = type_name(value) if kinds[name] == "dtype" else value
             else:
                 inputs[name] = value
         given = [inputs.get(name) for name in row.inputs]
@@ -391,4 +394,4 @@ class Call(Building):
         result = tensors[0].dtype
         for other in [*tensors[1:], *scalars]:
             result = torch.result_type(torch.empty((1,), dtype=result), other)
-        return self.type_name(result)
+        return type_name(result)

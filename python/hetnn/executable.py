@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import numbers
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -12,22 +11,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hetnn import _runtime
+from hetnn.arguments import Arguments
 from hetnn.arrays import are_arrays, as_arrays, is_torch
 from hetnn.backends.registry import find_to_run
 from hetnn.batches import OnBatches
 from hetnn.default_inputs import DefaultInputs
 from hetnn.element_types import tensor_of
 from hetnn.errors import InvalidModel
-from hetnn.files import open_file
+from hetnn.executable_file import ExecutableFile
 from hetnn.images import decode_image
-from hetnn.machine import default_threads
+from hetnn.machine import thread_count
 from hetnn.progress import silent, teller
 from hetnn.remote.places import places_of, sent_to
 from hetnn.report.shown import Shown
-from hetnn.report.text import count
+from hetnn.session import Session
 from hetnn.sizes_apart import SizesApart
 from hetnn.states import read_states, write_states
-from hetnn.structure import Signature
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -42,10 +41,8 @@ if TYPE_CHECKING:
     from hetnn.quantization.report import QuantizeReport
     from hetnn.report.rows import Answer, Rows
 
-_PIECE_BYTES = 1 << 20
 _runtime.set_image_decoder(decode_image)
 _runtime.set_device_finder(find_to_run)
-MAX_THREADS = 4096
 
 
 @dataclass(frozen=True)
@@ -77,10 +74,10 @@ def load(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidModel(f"load reads the path of a .hetnn file; got {type(path).__name__}.")
-    file = None if copy else _File.of(os.path.abspath(os.fspath(path)))
+    file = None if copy else ExecutableFile.of(os.path.abspath(os.fspath(path)))
     places = places_of(devices)
     mapped = {} if copy else sent_to(places)
-    loaded = Executable(_runtime.Executable.load(os.fspath(path), _thread_count(threads), copy, mapped))
+    loaded = Executable(_runtime.Executable.load(os.fspath(path), thread_count(threads), copy, mapped))
     if copy and places:
         loaded._move(places)
     else:
@@ -103,43 +100,6 @@ def _moved(image: bytes, threads: int, places: dict[str, dict[str, Any]]) -> Exe
     executable = Executable.from_image(image, threads)
     executable._move(places)
     return executable
-
-
-@dataclass(frozen=True)
-class _File:
-    """Where an executable was loaded from, and what lay there. Its header has the hash of everything behind it."""
-
-    path: str
-    header_hash: str
-    status: tuple[int, int, int]
-
-    @classmethod
-    def of(cls, path: str) -> _File | None:
-        """None for what is no file of an executable."""
-        try:
-            with open_file(path) as file:
-                status = os.fstat(file.fileno())
-                length = file.read(8)
-                from hashlib import sha256  # loads OpenSSL
-
-                hash = sha256(length)
-                left = int.from_bytes(length, "little")
-                if left > status.st_size:
-                    return None
-                while left > 0 and (piece := file.read(min(left, _PIECE_BYTES))):
-                    hash.update(piece)
-                    left -= len(piece)
-        except (OSError, ValueError):
-            return None
-        return cls(path, hash.hexdigest(), (status.st_ino, status.st_mtime_ns, status.st_size))
-
-    def is_there(self) -> bool:
-        """Whether nobody has written the path since."""
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return False
-        return self.status == (status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 # Kept for those to come, since the tasks of an engine for batch work begin one after another: the last ones.
@@ -170,19 +130,9 @@ def _open_again(
             opened.load_state_dict(states or {})
             return opened
     out = Executable(engine)
-    file = _File.of(path)
+    file = ExecutableFile.of(path)
     out._file = file if file is not None and file.header_hash == header_hash else None
     return out
-
-
-def _thread_count(threads: int | None) -> int:
-    """As the engine takes it. InvalidModel for what is no number of threads."""
-    if threads is None:
-        return default_threads()
-    odd = isinstance(threads, bool) or not isinstance(threads, numbers.Integral)
-    if odd or not 0 <= threads <= MAX_THREADS:
-        raise InvalidModel(f"threads must be an integer in [0, {MAX_THREADS}]; found {threads!r}.")
-    return int(threads) or default_threads()
 
 
 class _OfThread(threading.local):
@@ -197,8 +147,7 @@ class Executable(Shown):
 
     def __init__(self, engine: _runtime.Executable, classes: Mapping[str, type] | None = None) -> None:
         self._engine = engine
-        signature = engine.signature_json
-        self._signature = Signature(signature, engine.inputs, classes) if signature else None
+        self._arguments = Arguments(engine, classes)
         # When it was compiled in this process: how long that took, and each pass: name, stage, ms.
         self.compile_s: float | None = None
         self.passes: list[dict[str, Any]] = []
@@ -206,7 +155,7 @@ class Executable(Shown):
         self.quantization: QuantizeReport | None = None  # what hetnn.quantize did, in the process that did it
         self._of_thread = _OfThread()
         self._source: Source | None = None  # what it was compiled from, in the process that did it
-        self._file: _File | None = None  # that holds all of it
+        self._file: ExecutableFile | None = None  # that holds all of it
         self._apart: SizesApart | None = None  # for inputs that do not share their sizes
         self._defaults: DefaultInputs | None = None  # for callers who give inputs that the model has values for
         self._limits: tuple[int | None, bool] = (None, False)
@@ -221,7 +170,7 @@ class Executable(Shown):
 
         `classes` are those of the records that the model takes or returns.
         """
-        return cls(_runtime.Executable(image, _thread_count(threads)), classes)
+        return cls(_runtime.Executable(image, thread_count(threads)), classes)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Runs the model. torch in gives torch out, anything else numpy.
@@ -233,8 +182,8 @@ class Executable(Shown):
         if other is not None:
             executable, given = other
             return executable(*given)
-        passed = self._passed(inputs, named)
-        return self._returned(passed, self.run(passed))
+        passed = self._arguments.passed(inputs, named)
+        return self._arguments.returned(passed, self.run(passed))
 
     def run_async(
         self,
@@ -289,7 +238,7 @@ class Executable(Shown):
 
             return run_also(self, inputs, also)
         # Of arrays nothing needs be made, and small networks take less time than a look at each would.
-        arrays = inputs if are_arrays(inputs) else as_arrays(inputs, self._called)
+        arrays = inputs if are_arrays(inputs) else as_arrays(inputs, self._arguments.called)
         given = out if out is None or are_arrays(out) else as_arrays(out, "out[{}]".format)
         if session is not None and not isinstance(session, Session):
             raise InvalidModel(f"session must be what the executable's session() gave; got {type(session).__name__}.")
@@ -496,7 +445,7 @@ class Executable(Shown):
     def _timeline(self, inputs: Sequence[Any]) -> Timeline:
         from hetnn.inside.timeline import timeline_of
 
-        arrays = as_arrays(inputs, self._called)
+        arrays = as_arrays(inputs, self._arguments.called)
         self._engine.run(arrays, None, self._of_thread.times, True, None, True, None, teller())
         return timeline_of(self, self._of_thread.times, arrays)
 
@@ -612,58 +561,3 @@ class Executable(Shown):
     def is_dynamic(self) -> bool:
         """Whether some sizes are open until a run."""
         return bool(self._engine.hints)
-
-    def _passed(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Sequence[Any]:
-        if self._signature is not None:
-            return self._signature.flatten(inputs, named)
-        return (*inputs, *self._by_name(len(inputs), named)) if named else inputs
-
-    def _returned(self, inputs: Sequence[Any], outputs: list[Any]) -> Any:
-        if self._signature is not None:
-            return self._signature.build(inputs, outputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-    def _called(self, index: int) -> str:
-        ports = self._engine.inputs
-        return f"input '{ports[index][0]}'" if index < len(ports) else f"input {index}"
-
-    def _by_name(self, positional: int, named: Mapping[str, Any]) -> list[Any]:
-        wanted = [name for name, _, _ in self._engine.inputs][positional:]
-        unknown = [name for name in named if name not in wanted]
-        missing = [name for name in wanted if name not in named]
-        if unknown or missing:
-            takes = count(len(wanted) + positional, "input")
-            raise InvalidModel(
-                f"the model takes {takes}; after {positional} by position those by name must be "
-                f"{', '.join(wanted) or 'none'}; got {', '.join(named)}."
-            )
-        return [named[name] for name in wanted]
-
-
-class Session:
-    """One user's states of a model that keeps any. Runs of a session happen one after another."""
-
-    def __init__(self, executable: Executable, states: _runtime.Session) -> None:
-        self._executable = executable
-        self._states = states
-
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """As a call of the executable, on these states."""
-        passed = self._executable._passed(inputs, named)
-        return self._executable._returned(passed, self.run(passed))
-
-    def run(self, inputs: Sequence[Any], out: Sequence[Any] | None = None, *, overlap: bool = True) -> list[Any]:
-        """As Executable.run, on these states."""
-        return self._executable.run(inputs, out, session=self, overlap=overlap)
-
-    def reset(self) -> None:
-        """Gives every state its initial value again."""
-        self._states.reset()
-
-    def state_dict(self) -> dict[str, Array]:
-        """As Executable.state_dict, of these states."""
-        return read_states(self._executable.states, self._states)
-
-    def load_state_dict(self, states: Mapping[str, Any]) -> None:
-        """As Executable.load_state_dict, of these states."""
-        write_states(self._executable.states, self._states, states)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import platform
 import re
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 from hetnn import _runtime
+from hetnn.errors import InvalidModel
+
+MAX_THREADS = 4096
 
 
 def cpu_name() -> str:
@@ -57,6 +61,16 @@ def default_threads() -> int:
 def usable_threads(threads: int | None) -> int:
     """Threads of a run for which so many are asked; None or 0: nothing was said."""
     return _runtime.usable_threads(threads) if threads else default_threads()
+
+
+def thread_count(threads: int | None) -> int:
+    """Threads of a run as its caller asks; None or 0: nothing was said. InvalidModel for what is no number of them."""
+    if threads is None:
+        return default_threads()
+    odd = isinstance(threads, bool) or not isinstance(threads, numbers.Integral)
+    if odd or not 0 <= threads <= MAX_THREADS:
+        raise InvalidModel(f"threads must be an integer in [0, {MAX_THREADS}]; found {threads!r}.")
+    return int(threads) or default_threads()
 
 
 # In place of a file of measurements: none is wanted.

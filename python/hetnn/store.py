@@ -102,7 +102,7 @@ class Store:
     def run(self, id: str, inputs: Mapping[str, Any], version: int | None = None) -> dict[str, Array]:
         """Runs a network on arrays by their names; the outputs by theirs."""
         executable = self.load(id, version)
-        outputs = executable.run(executable._by_name(0, inputs))
+        outputs = executable.run(executable._arguments.by_name(0, inputs))
         return {port.name: np.asarray(value) for port, value in zip(executable.outputs, outputs, strict=True)}
 
     def remove(self, id: str, version: int | None = None) -> None:

@@ -62,7 +62,7 @@ def bisect(
     if source is None:
         raise Unsupported("a loaded executable has no model to take parts of. Compile the model in this process.")
     given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    arrays = as_arrays(list(executable._passed(tuple(given), {})), executable._called)
+    arrays = as_arrays(list(executable._arguments.passed(tuple(given), {})), executable._arguments.called)
     beside = remembered(reference_of(reference, executable, given, arrays, progress))
     found = compare_with(executable, beside, arrays, bound, progress)
     if found.first is None:

@@ -102,7 +102,7 @@ def compare(
     if bound is not None and not bound >= 0:
         raise InvalidModel(f"bound must be a number of at least 0; found {bound!r}.")
     given = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    arrays = as_arrays(list(executable._passed(tuple(given), {})), executable._called)
+    arrays = as_arrays(list(executable._arguments.passed(tuple(given), {})), executable._arguments.called)
     beside = reference_of(reference, executable, given, arrays, progress)
     return compare_with(executable, beside, arrays, bound, progress)
 

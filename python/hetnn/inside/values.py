@@ -117,7 +117,7 @@ def run_also(executable: Executable, inputs: Sequence[Any], names: Sequence[str]
     """The outputs of a run and, last, a dict of values by the names that were asked for; torch in gives torch out."""
     if isinstance(names, str):
         raise InvalidModel(f"also must be a list of names; got the text '{names}'. Write [{names!r}].")
-    arrays, before = as_arrays(inputs, executable._called), executable.state_dict()
+    arrays, before = as_arrays(inputs, executable._arguments.called), executable.state_dict()
     outputs, found = values_of(executable, arrays, list(names), before)
     if before:
         outputs = executable.run(arrays)  # what is kept goes on as with any run

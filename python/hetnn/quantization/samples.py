@@ -44,7 +44,7 @@ def _checked(sample: Any, number: int, executable: Executable) -> Sample:
     named = sample if isinstance(sample, Mapping) else {}
     placed = () if isinstance(sample, Mapping) else tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
     try:
-        passed = executable._passed(placed, named)
+        passed = executable._arguments.passed(placed, named)
         arrays = [array_of(value) if hasattr(value, "detach") else np.asarray(value) for value in passed]
         _check(arrays, executable.inputs)
     except InvalidModel as error:

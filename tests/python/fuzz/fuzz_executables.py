@@ -339,7 +339,7 @@ def use(image: bytes, rng: random.Random, folder: Path, tries: int = 16) -> str:
             values[name] = np.full(shape, rng.randrange(3), dtype)
         arrays = [values[port.name] for port in executable.inputs]
         executable.run(arrays)
-        executable._returned(arrays, executable.run(arrays))
+        executable._arguments.returned(arrays, executable.run(arrays))
     except (hetnn.InvalidModel, hetnn.Unsupported, hetnn.DoesNotFit):
         return "refused when run"
     return "ran"

@@ -60,7 +60,7 @@ def test_spans_outside_the_bytes_end_the_run(span: int) -> None:
             exe.run([data, spans])
     same = compiled("agraph (string[n] x) => (string[n] z) { y = Identity(x)\n z = Identity(y) }")
     with pytest.raises(hetnn.InvalidModel, match="the model gives a text at"):
-        same._returned([], same.run([data, spans]))
+        same._arguments.returned([], same.run([data, spans]))
 
 
 def test_constants_of_texts_in_initializers_and_nodes() -> None:

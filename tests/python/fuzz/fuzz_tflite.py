@@ -26,9 +26,9 @@ from fuzz.running import compile_and_run  # noqa: E402
 from fuzz.workers import Finding, command_line, tell, try_each  # noqa: E402
 from importers.test_tflite import chain  # noqa: E402
 from importers.test_tflite_control import branch, loop, lstm, window  # noqa: E402
-from importers.test_tflite_integers import SAMPLES  # noqa: E402
 from importers.test_tflite_operators import ROWS  # noqa: E402
 from importers.tflite_files import TYPES, Graph, Quant, Told, model_bytes, one_graph  # noqa: E402
+from importers.tflite_integers import SAMPLES  # noqa: E402
 
 SIZES = [-(2**31), -2, -1, 0, 0, 1, 1, 2, 3, 4, 5, 7, 9, 100, 65536, 2**31 - 1]
 REALS = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e30, float("inf"), float("-inf"), float("nan")]

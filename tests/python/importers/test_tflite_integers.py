@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from importlib.resources import files
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,66 +13,23 @@ import hetnn
 from hetnn.importers import import_model
 from hetnn.importers.tflite.c_library import of_c
 from hetnn.importers.tflite.fixed_point import quotient
-from importers.tflite_files import Array, Graph, Quant, Told, constant, model_bytes, one, random_inputs, reference
+from importers.tflite_files import Quant, Told, constant, one, random_inputs, reference
+from importers.tflite_integers import (
+    FUNCTIONS,
+    RNG,
+    biases,
+    check,
+    filters,
+    options,
+    quant,
+    unsigned,
+    wide,
+    window,
+    x_of,
+    y_of,
+)
 
-RNG = np.random.default_rng(11)
-# An operator, its operands, results and options.
-Sample = tuple[str, Sequence[Told | None], Sequence[Told], Mapping[str, Any]]
-
-
-@pytest.fixture(autouse=True)
-def _own_numbers(request: pytest.FixtureRequest) -> None:
-    """Each test draws its own numbers, whichever others run."""
-    global RNG
-    RNG = np.random.default_rng(zlib.crc32(request.node.name.encode()))
-
-
-def check(
-    name: str,
-    operands: Sequence[Told | None],
-    how: Mapping[str, Any] | None,
-    results: Sequence[Told],
-    inputs: Sequence[Array] | None = None,
-) -> None:
-    data = one(name, operands, results, how)
-    given = random_inputs(data) if inputs is None else list(inputs)
-    (wanted,) = reference(data, [given], fast=name == "SUM")  # the reference's wraps around
-    found = hetnn.compile(data)(*given)
-    found = found if isinstance(found, tuple) else (found,)
-    for mine, theirs in zip(found, wanted, strict=True):
-        assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-        np.testing.assert_array_equal(mine, theirs)
-
-
-def options(table: str, **fields: Any) -> dict[str, Any]:
-    return {"": f"{table}Options", **fields}
-
-
-def scale(low: float = 0.005, high: float = 0.1) -> float:
-    return float(np.float32(RNG.uniform(low, high)))
-
-
-def quant(dtype: str) -> Quant:
-    limits = np.iinfo({"i8": np.int8, "u8": np.uint8}[dtype])
-    return Quant(scale(), int(RNG.integers(limits.min, limits.max + 1)))
-
-
-FUNCTIONS: list[tuple[str, dict[str, Any], Quant | None]] = [
-    ("ABS", {}, None),
-    ("ELU", {}, None),
-    ("EXP", {}, None),
-    ("GELU", options("Gelu", Approximate=False), None),
-    ("GELU", options("Gelu", Approximate=True), None),
-    ("HARD_SWISH", {}, None),
-    ("LEAKY_RELU", options("LeakyRelu", Alpha=0.3), None),
-    ("LOGISTIC", {}, Quant(1 / 256, -128)),
-    ("QUANTIZE", {}, None),
-    ("RELU", {}, None),
-    ("RELU6", {}, None),
-    ("RELU_0_TO_1", {}, None),
-    ("RELU_N1_TO_1", {}, None),
-    ("TANH", {}, Quant(1 / 128, 0)),
-]
+pytestmark = pytest.mark.usefixtures("own_numbers")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -84,36 +37,6 @@ FUNCTIONS: list[tuple[str, dict[str, Any], Quant | None]] = [
 def test_functions_of_one_integer(name: str, how: dict[str, Any], of_y: Quant | None, seed: int) -> None:
     every = np.arange(-128, 128).astype(np.int8)
     check(name, [Told([256], "i8", quant=quant("i8"))], how, [Told([256], "i8", quant=of_y or quant("i8"))], [every])
-
-
-def filters(shape: Sequence[int], axis: int | None = None, dtype: str = "i8") -> Told:
-    """Weights with a scale of each filter along an axis, or one of all."""
-    many = 1 if axis is None else shape[axis]
-    scales = RNG.uniform(0.002, 0.02, many).astype(np.float32).tolist()
-    numbers = RNG.integers(-127, 128, shape) if dtype == "i8" else RNG.integers(-7, 8, shape)
-    return constant(numbers, dtype, Quant(scales, 0, axis or 0))
-
-
-def biases(x: Told, weights: Told) -> Told:
-    assert x.quant is not None
-    assert weights.quant is not None
-    scales = np.float32(x.quant.scale) * np.asarray(weights.quant.scale, np.float32)
-    many = weights.shape[weights.quant.axis]
-    return constant(RNG.integers(-4000, 4000, many), "i32", Quant(scales.tolist()))
-
-
-def window(table: str, same: bool, stride: int, dilation: int = 1, act: int = 0, **more: Any) -> dict[str, Any]:
-    factors = {} if dilation == 1 else {"DilationHFactor": dilation, "DilationWFactor": dilation}
-    told = {"Padding": int(not same), "StrideH": stride, "StrideW": stride, "FusedActivationFunction": act}
-    return options(table, **told, **factors, **more)
-
-
-def x_of(*shape: int, dtype: str = "i8") -> Told:
-    return Told(shape, dtype, quant=quant(dtype))
-
-
-def y_of(dtype: str = "i8", low: float = 0.05, high: float = 0.3) -> Told:
-    return Told([1], dtype, quant=Quant(scale(low, high), int(RNG.integers(-128, 128)) + 128 * (dtype == "u8")))
 
 
 @pytest.mark.parametrize("act", [0, 1, 2, 3])
@@ -285,10 +208,6 @@ def test_reals_become_integers(dtype: str) -> None:
     check("QUANTIZE", [Told([40])], {}, [Told([1], dtype, quant=Quant(0.25, 3))], [ties])
 
 
-def unsigned(shape: Sequence[int]) -> Told:
-    return constant(RNG.integers(0, 256, shape), "u8", Quant(scale(0.002, 0.02), int(RNG.integers(100, 150))))
-
-
 def test_convolutions_of_unsigned_bytes() -> None:
     x, weights = x_of(1, 7, 9, 4, dtype="u8"), unsigned((6, 3, 3, 4))
     check("CONV_2D", [x, weights, biases(x, weights)], window("Conv2D", True, 1, act=1), [y_of("u8")])
@@ -346,44 +265,6 @@ def test_weights_of_4_bits() -> None:
     check("CONV_2D", [x, weights, biases(x, weights)], window("Conv2D", True, 1), [y_of(low=0.01)])
 
 
-def wide(*shape: int, high: float = 3e-4) -> Told:
-    return Told(shape, "i16", quant=Quant(scale(1e-4, high)))
-
-
-def wide_biases(x: Told, weights: Told) -> Told:
-    told = biases(x, weights)
-    assert told.data is not None
-    return constant(np.frombuffer(told.data, np.int32), "i64", told.quant)
-
-
-def test_linear_layers_of_16_bits() -> None:
-    x, weights = wide(30, 40), filters((7, 40))
-    how, y = options("FullyConnected"), wide(1, high=5e-3)
-    check("FULLY_CONNECTED", [x, weights, wide_biases(x, weights)], how, [y])
-    check("FULLY_CONNECTED", [x, weights, None], how, [y])
-
-
-def test_layers_of_16_bits() -> None:
-    x, weights = wide(1, 7, 9, 4), filters((6, 3, 3, 4), 0)
-    y = wide(1, high=2e-3)
-    check("CONV_2D", [x, weights, wide_biases(x, weights)], window("Conv2D", True, 1), [y])
-    weights = filters((1, 3, 3, 4), 3)
-    how = window("DepthwiseConv2D", True, 1, DepthMultiplier=1)
-    check("DEPTHWISE_CONV_2D", [x, weights, wide_biases(x, weights)], how, [y])
-
-
-@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL"])
-def test_sums_of_16_bits(name: str) -> None:
-    check(name, [wide(3, 40), wide(40)], options(name.capitalize()), [wide(1, high=6e-4)])
-
-
-@pytest.mark.parametrize("name", ["AVERAGE_POOL_2D", "MAX_POOL_2D"])
-def test_pools_of_16_bits(name: str) -> None:
-    x = wide(1, 7, 9, 4)
-    how = window("Pool2D", True, 2, FilterHeight=3, FilterWidth=2)
-    check(name, [x], how, [Told([1], "i16", quant=x.quant)])
-
-
 @pytest.mark.parametrize(("of_x", "of_y"), [("i8", "i16"), ("i16", "i8"), ("i16", "i16"), ("u8", "i8"), ("i8", "u8")])
 def test_integers_become_others(of_x: str, of_y: str) -> None:
     x = wide(300) if of_x == "i16" else x_of(300, dtype=of_x)
@@ -391,45 +272,9 @@ def test_integers_become_others(of_x: str, of_y: str) -> None:
     check("QUANTIZE", [x], {}, [y])
 
 
-def test_rectifiers_of_16_bits() -> None:
-    x = wide(300)
-    check("RELU", [x], {}, [wide(1)])
-    check("RELU6", [x], {}, [Told([1], "i16", quant=x.quant)])
-    check("RELU6", [x], {}, [wide(1, high=9e-4)])
-    check("ABS", [x], {}, [wide(1, high=9e-4)])
-    check("LEAKY_RELU", [wide(4, 60)], options("LeakyRelu", Alpha=0.3), [wide(1, high=9e-4)])
-
-
-@pytest.mark.parametrize("name", ["EXP", "GELU", "LOGISTIC", "TANH"])
-@pytest.mark.parametrize("is_power", [False, True])
-def test_functions_of_16_bits(name: str, is_power: bool) -> None:
-    """Every integer: LiteRT looks between points, and a scale of a power of two has its own way."""
-    every = np.arange(-32768, 32768).astype(np.int16)
-    x = Told([65536], "i16", quant=Quant(2.0**-13 if is_power else scale(1e-4, 3e-4)))
-    y = Told([1], "i16", quant=Quant(1 / 32768 if name in ("LOGISTIC", "TANH") else 2e-4))
-    check(name, [x], options("Gelu", Approximate=True) if name == "GELU" else {}, [y], [every])
-
-
-@pytest.mark.parametrize(("size", "beta"), [(2, 1.0), (10, 1.0), (700, 1.0), (33, 0.5)])
-def test_softmax_of_16_bits(size: int, beta: float) -> None:
-    y = Told([1], "i16", quant=Quant(1 / 32768))
-    check("SOFTMAX", [wide(5, size, high=1e-3)], options("Softmax", Beta=beta), [y])
-
-
-@pytest.mark.parametrize("size", [5, 1])
-def test_prelu_of_16_bits_has_slopes_of_8(size: int) -> None:
-    slopes = constant(RNG.integers(-128, 128, (1, 1, size)), "i8", Quant(0.01))
-    check("PRELU", [wide(1, 6, 7, 5), slopes], {}, [wide(1, high=6e-4)])
-
-
 def test_prelu_with_a_slope_for_each_pixel() -> None:
     slopes = constant(RNG.integers(-128, 128, (1, 6, 7, 5)), "i8", Quant(0.01, 3))
     check("PRELU", [x_of(2, 6, 7, 5), slopes], {}, [y_of(low=0.02)])
-
-
-def test_leaky_relus_of_16_bits_in_a_row() -> None:
-    for slope in (0.3, 0.0, -0.5):
-        check("LEAKY_RELU", [wide(300)], options("LeakyRelu", Alpha=slope), [wide(1, high=9e-4)])
 
 
 @pytest.mark.parametrize("name", ["MAXIMUM", "MINIMUM", "FLOOR_DIV", "FLOOR_MOD"])
@@ -456,11 +301,6 @@ def test_a_quotient_above_the_greatest_is_the_greatest(dtype: str, held: Any, kn
     assert set(theirs[b == -1].tolist()) <= {least, most}
 
 
-@pytest.mark.parametrize("name", ["EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"])
-def test_comparisons_of_16_bits(name: str) -> None:
-    check(name, [wide(30, 40), wide(40)], {}, [Told([1], "bool")])
-
-
 def test_logs() -> None:
     every = np.arange(-128, 128).astype(np.int8)
     check("LOG", [x_of(256)], {}, [y_of()], [every])
@@ -473,6 +313,8 @@ def test_inverse_roots_are_newton_s(scale: float, to: float) -> None:
 
 
 # Where the last bit of C's functions of f32 decides.
+
+
 @pytest.mark.parametrize(
     ("name", "x", "y", "dtype"),
     [
@@ -493,11 +335,6 @@ def test_functions_of_f32_are_known_without_a_library(name: str, monkeypatch: py
     theirs = of_c(name)(reals)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: None)
     np.testing.assert_allclose(of_c(name)(reals), theirs, rtol=3e-7, equal_nan=True)
-
-
-@pytest.mark.parametrize("name", ["LOG", "RSQRT"])
-def test_functions_of_16_bits_of_what_is_positive(name: str) -> None:
-    check(name, [wide(32767)], {}, [wide(1, high=9e-4)], [np.arange(1, 32768).astype(np.int16)])
 
 
 def test_roots_are_cut_to_whole_numbers() -> None:
@@ -521,161 +358,6 @@ def test_comparisons(name: str) -> None:
 
 def test_squared_differences() -> None:
     check("SQUARED_DIFFERENCE", [x_of(30, 40), x_of(40)], {}, [y_of(low=0.5, high=1.0)])
-
-
-def network() -> Graph:
-    """Convolutions, activations, a sum, pools, a mean, a linear layer and a softmax, all of integers."""
-    graph = Graph()
-    x = graph.input(Told([1, 16, 16, 3], "i8", quant=Quant(1 / 128, -1)))
-
-    def conv(name: str, place: int, shape: Sequence[int], axis: int, how: dict[str, Any]) -> int:
-        told, weights = graph.tensors[place], filters(shape, axis)
-        more = [graph.tensor(weights), graph.tensor(biases(told, weights))]
-        (y,) = graph.op(name, [place, *more], [y_of(low=0.02, high=0.05)], how)
-        return y
-
-    a = conv("CONV_2D", x, (8, 3, 3, 3), 0, window("Conv2D", True, 2, act=3))
-    b = conv("DEPTHWISE_CONV_2D", a, (1, 3, 3, 8), 3, window("DepthwiseConv2D", True, 1, DepthMultiplier=1))
-    (b,) = graph.op("HARD_SWISH", [b], [y_of(low=0.02, high=0.05)])
-    c = conv("CONV_2D", b, (8, 1, 1, 8), 0, window("Conv2D", True, 1))
-    (d,) = graph.op("ADD", [a, c], [y_of(low=0.03, high=0.06)], options("Add", FusedActivationFunction=1))
-    (d,) = graph.op("LEAKY_RELU", [d], [y_of(low=0.03, high=0.06)], options("LeakyRelu", Alpha=0.1))
-    same = Told([1], "i8", quant=graph.tensors[d].quant)
-    (e,) = graph.op("MAX_POOL_2D", [d], [same], window("Pool2D", True, 2, FilterHeight=3, FilterWidth=3))
-    (f,) = graph.op("CONCATENATION", [e, e], [same], options("Concatenation", Axis=3))
-    axes = graph.tensor(constant([1, 2], "i32"))
-    (g,) = graph.op("MEAN", [f, axes], [y_of(low=0.01, high=0.02)], options("Reducer", KeepDims=False))
-    h = conv("FULLY_CONNECTED", g, (5, 16), 0, options("FullyConnected"))
-    last = Told([1, 5], "i8", quant=Quant(1 / 256, -128))
-    graph.outputs = [*graph.op("SOFTMAX", [h], [last], options("Softmax", Beta=1.0)), d]
-    return graph
-
-
-def attention() -> Graph:
-    """Attention of four heads with its linear layers, a sum with what it reads, and GELU."""
-    graph = Graph()
-    x = graph.input(Told([1, 16, 32], "i8", quant=Quant(1 / 32, 5)))
-
-    def dense(place: int) -> int:
-        told, weights = graph.tensors[place], filters((32, 32), 0)
-        more = [graph.tensor(weights), graph.tensor(biases(told, weights))]
-        return graph.op("FULLY_CONNECTED", [place, *more], [y_of()], options("FullyConnected", KeepNumDims=True))[0]
-
-    def moved(place: int, name: str, figures: Sequence[int]) -> int:
-        result = Told([1], "i8", quant=graph.tensors[place].quant)
-        return graph.op(name, [place, graph.tensor(constant(figures, "i32"))], [result])[0]
-
-    def product(a: int, b: int, turned: bool, low: float) -> int:
-        how = options("BatchMatMul", AdjX=False, AdjY=turned)
-        return graph.op("BATCH_MATMUL", [a, b], [y_of(low=low, high=2 * low)], how)[0]
-
-    q, k, v = (moved(moved(dense(x), "RESHAPE", [1, 16, 4, 8]), "TRANSPOSE", [0, 2, 1, 3]) for _ in range(3))
-    root = graph.tensor(constant(np.array([50], np.int8), "i8", Quant(0.007)))
-    (scores,) = graph.op("MUL", [product(q, k, True, 0.3), root], [y_of(low=0.1)], options("Mul"))
-    shares = Told([1], "i8", quant=Quant(1 / 256, -128))
-    (weights,) = graph.op("SOFTMAX", [scores], [shares], options("Softmax", Beta=1.0))
-    joined = moved(moved(product(weights, v, False, 0.05), "TRANSPOSE", [0, 2, 1, 3]), "RESHAPE", [1, 16, 32])
-    (y,) = graph.op("ADD", [dense(joined), x], [y_of()], options("Add"))
-    graph.outputs = graph.op("GELU", [dense(y)], [y_of()], options("Gelu"))
-    return graph
-
-
-@pytest.mark.parametrize("make", [network, attention])
-@pytest.mark.parametrize("target", ["cpu", "reference", "cpu+relu-only", "cpu+relu-table", "cpu+relu-rows"])
-def test_a_network_is_litert_s_on_every_device(target: str, make: Callable[[], Graph]) -> None:
-    data = model_bytes([make()])
-    executable = hetnn.compile(data, target)
-    for seed in range(3):
-        inputs = random_inputs(data, seed)
-        for mine, theirs in zip(executable.run(inputs), reference(data, [inputs])[0], strict=True):
-            np.testing.assert_array_equal(mine, theirs)
-
-
-@pytest.mark.parametrize(("own", "is_placed"), [("double", True), ("single", False), ("half_even_fp32", False)])
-def test_an_npu_of_another_rounding_is_not_given_the_layer(own: str, is_placed: bool, tmp_path: Path) -> None:
-    sheet = json.loads((files("hetnn") / "targets" / "relu-only.json").read_text())
-    sheet.setdefault("numerics", {})["rounding"] = own
-    path = tmp_path / "own.json"
-    path.write_text(json.dumps(sheet))
-    x, weights = x_of(1, 32, 32, 16), filters((16, 3, 3, 16), 0)
-    how = window("Conv2D", True, 1)
-    data = one("CONV_2D", [x, weights, biases(x, weights)], [y_of(low=0.5, high=1.0)], how)
-    executable = hetnn.compile(data, f"cpu+{path}")
-    rows = executable.report(format="dict")["not_on_preferred"]
-    assert is_placed == ("conv2d_rounding" not in [reason["label"] for row in rows for reason in row["reasons"]])
-    inputs = random_inputs(data)
-    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
-
-
-def layer(name: str, x: Told, weights: Told, how: Mapping[str, Any]) -> Sample:
-    return name, [x, weights, biases(x, weights)], [y_of()], how
-
-
-# An operator each, for those who alter files.
-SAMPLES: list[Sample] = [
-    layer("CONV_2D", x_of(1, 7, 9, 4), filters((6, 3, 3, 4), 0), window("Conv2D", True, 1)),
-    layer("DEPTHWISE_CONV_2D", x_of(1, 7, 9, 4), filters((1, 3, 3, 8), 3), window("DepthwiseConv2D", True, 2)),
-    layer("FULLY_CONNECTED", x_of(3, 40), filters((7, 40)), options("FullyConnected")),
-    ("ADD", [x_of(2, 3, 4, 5), x_of(5)], [y_of()], options("Add", FusedActivationFunction=1)),
-    ("MUL", [x_of(2, 3, dtype="u8"), x_of(3, dtype="u8")], [y_of("u8")], options("Mul")),
-    *(
-        (name, [Told([1, 8, 8, 4], "i8", quant=quant("i8"))], [Told([1], "i8", quant=of_y or quant("i8"))], how)
-        for name, how, of_y in FUNCTIONS
-    ),
-]
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("shape", [(1, 7, 7, 24), (2, 5, 3, 7), (1, 1, 1, 9)])
-def test_a_mean_of_pixels_stays_on_the_npu(shape: tuple[int, ...], keeps: bool) -> None:
-    x, axes = Told(list(shape), "i8", quant=Quant(0.047, -13)), constant([1, 2], "i32")
-    data = one("MEAN", [x, axes], [Told([], "i8", quant=Quant(0.0213, 5))], options("Reducer", KeepDims=keeps))
-    executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
-    report = executable.report("dict")
-    assert "conv2d" not in [row["op"] for row in report["not_on_preferred"]]
-    assert report["macs_on"]["relu-only"] == int(np.prod(shape))
-    inputs = random_inputs(data)
-    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-@pytest.mark.parametrize("shape", [(1, 7, 7, 24), (2, 5, 3, 7), (1, 1, 1, 9)])
-@pytest.mark.parametrize("name", ["REDUCE_MAX", "REDUCE_MIN"])
-def test_extremes_of_pixels_stay_on_the_npu(name: str, shape: tuple[int, ...], keeps: bool) -> None:
-    x, axes = Told(list(shape), "i8", quant=Quant(0.047, -13)), constant([1, 2], "i32")
-    data = one(name, [x, axes], [Told([], "i8", quant=x.quant)], options("Reducer", KeepDims=keeps))
-    executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
-    on_cpu = {row["op"] for row in executable.report("dict")["not_on_preferred"]}
-    assert not on_cpu & {"max_pool2d", "reduce_max", "reduce_min"}
-    inputs = random_inputs(data)
-    np.testing.assert_array_equal(executable(*inputs), reference(data, [inputs])[0][0])
-
-
-BY_EDGES = [((2, 3), (4, 6)), ((5, 4), (20, 16)), ((3, 3), (3, 12)), ((1, 1), (2, 4)), ((9, 7), (18, 28))]
-BY_CORNERS = [((2, 3), (3, 5)), ((5, 4), (17, 7)), ((3, 3), (3, 17)), ((1, 3), (1, 9)), ((5, 9), (17, 65))]
-
-
-@pytest.mark.parametrize(
-    ("size", "goal", "corners", "centred"),
-    [
-        *((*sizes, False, centred) for sizes in BY_EDGES for centred in (False, True)),
-        *((*sizes, True, False) for sizes in BY_CORNERS),
-    ],
-)
-def test_images_that_grow_by_powers_of_2_are_layers_of_an_npu(
-    size: Sequence[int], goal: Sequence[int], corners: bool, centred: bool
-) -> None:
-    """A transposed convolution: LiteRT's integers, of which halves lie away from 0 and not from the zero point."""
-    x = Told([2, *size, 3], "i8", quant=Quant(0.05, -5))
-    how = options("ResizeBilinear", AlignCorners=corners, HalfPixelCenters=centred)
-    data = one("RESIZE_BILINEAR", [x, constant(list(goal), "i32")], [Told([1], "i8", quant=x.quant)], how)
-    inputs = random_inputs(data)
-    (want,) = reference(data, [inputs])[0]
-    executable = hetnn.compile(data, "cpu+relu-only", strategy="take-all")
-    assert {row["op"] for row in executable.report("dict")["not_on_preferred"]} <= {"bitcast"}
-    assert len(executable.report("dict")["subgraphs"]) <= 2
-    np.testing.assert_array_equal(executable(*inputs), want)
-    np.testing.assert_array_equal(hetnn.compile(data, "cpu")(*inputs), want)
 
 
 def test_channels_of_zeros_may_have_denormal_scales() -> None:

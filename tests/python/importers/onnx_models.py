@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 import hetnn
 
 _RNG = np.random.default_rng(0)
+ADD = "agraph (float[2,3] x, float[3] y) => (float[2,3] z) { z = Add(x, y) }"
 
 
 def model_of(text: str, opset: int = 18) -> onnx.ModelProto:

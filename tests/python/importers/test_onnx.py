@@ -1,168 +1,17 @@
-"""ONNX models: how they are read, what their operators mean, how symbols and functions are treated, what is refused."""
+"""ONNX models: what their operators mean, how symbols, functions and loops are treated, what is refused."""
 
 from __future__ import annotations
-
-import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
-from onnx.backend.test.loader import load_model_tests
 
 import hetnn
-from hetnn import OnnxBackend
-from hetnn.cli import main
 from hetnn.importers import import_model
-from hetnn.importers.onnx.rules import load_rare
-from hetnn.importers.onnx.rules.call import ONNX
-from hetnn.importers.onnx.rules.declare import ADDED
 from importers.onnx_models import agrees, f32, model_of
 
-load_rare()
-
-
-def test_no_rule_shadows_a_row() -> None:
-    import hetnn.importers.onnx.rules as rules
-
-    assert rules.Call
-    assert len(ONNX.rows) >= 38
-    assert len(ONNX.rules) > 80
-    assert ONNX.shadowed() == []
-
-
-def test_every_rule_is_of_an_operator() -> None:
-    standard = {(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
-    known = {f"{domain}.{name}".removeprefix(".") for domain, name in standard | ADDED.keys()}
-    assert {name.partition("<")[0] for name in ONNX.rules} <= known
-
-
-# Where a model may come from
-
-ADD = "agraph (float[2,3] x, float[3] y) => (float[2,3] z) { z = Add(x, y) }"
-
-
-def test_a_model_is_a_proto_bytes_or_a_path(tmp_path: Path) -> None:
-    model, x, y = model_of(ADD), f32(2, 3), f32(3)
-    path = tmp_path / "add.onnx"
-    onnx.save(model, path)
-    for source in (model, model.SerializeToString(), path, str(path)):
-        assert np.array_equal(hetnn.compile(source)(x, y), x + y)
-    assert np.array_equal(hetnn.compile(model)(y=y, x=x), x + y)
-
-
-def test_commands_take_onnx(tmp_path: Path) -> None:
-    path = tmp_path / "add.onnx"
-    model = model_of(ADD)
-    model.producer_name = "abcd{e"  # the ninth byte of the file, by which compiled ones are known
-    onnx.save(model, path)
-    x, y = f32(2, 3), f32(3)
-    np.savez(tmp_path / "in.npz", x=x, y=y)
-    given, written = str(tmp_path / "in.npz"), str(tmp_path / "out.npz")
-    assert main(["run", str(path), "--inputs", given, "--outputs", written]) == 0
-    assert np.array_equal(np.load(written)["z"], x + y)
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"\xff\xff\xff", "the bytes: no ONNX model"),
-        (b"", "the ONNX model has no graph. Export it again"),
-    ],
-)
-def test_what_is_no_model(data: bytes, message: str) -> None:
-    with pytest.raises(hetnn.InvalidModel, match=message):
-        hetnn.compile(data)
-
-
-def outside_model(location: str, length: int | str = 12) -> onnx.ModelProto:
-    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[3], data_location=TensorProto.EXTERNAL)
-    for key, value in (("location", location), ("offset", "4"), ("length", str(length))):
-        weight.external_data.add(key=key, value=value)
-    model = model_of("agraph (float[3] x, float[3] w) => (float[3] y) { y = Mul(x, w) }")
-    model.graph.initializer.append(weight)
-    return model
-
-
-def test_weights_lie_in_files_of_the_models_folder(tmp_path: Path) -> None:
-    np.arange(4, dtype=np.float32).tofile(tmp_path / "w.bin")
-    onnx.save(outside_model("w.bin"), tmp_path / "m.onnx")
-    assert hetnn.compile(tmp_path / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
-
-
-@pytest.mark.parametrize(
-    ("location", "length", "message"),
-    [
-        ("../w.bin", 12, r"'w' lies in '\.\./w\.bin', which must be a file in the model's folder"),
-        ("link.bin", 12, r"'w' lies in 'link\.bin', which must be a file in the model's folder"),
-        ("/etc/hostname", 12, "which must be a file in the model's folder"),
-        ("none.bin", 12, r"'w' lies in 'none\.bin', which must be a file"),
-        ("short.bin", 12, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
-        ("short.bin", 4, "'w' of 12 bytes lies at 4 to 8 of a file of 8 bytes"),
-        ("short.bin", "1e3", "'w' cannot be read: invalid literal"),
-        ("short.bin", 0, "'w' of 12 bytes lies at 4 to 16 of a file of 8 bytes"),
-        ("w" * 5000, 12, "'w' lies in 'www.*', which must be a file in the model's folder"),
-        ("circle.bin", 12, "'w' lies in 'circle.bin', which must be a file in the model's folder"),
-        ("w\0.bin", 12, "which must be a file in the model's folder"),
-        ("", 12, "'w' lies in '', which must be a file"),
-        (".", 12, r"'w' lies in '\.', which must be a file"),
-    ],
-)
-def test_weights_that_lie_elsewhere(tmp_path: Path, location: str, length: int | str, message: str) -> None:
-    folder = tmp_path / "model"
-    folder.mkdir()
-    for file in (tmp_path / "w.bin", folder / "short.bin"):
-        np.arange(2, dtype=np.float32).tofile(file)
-    (folder / "link.bin").symlink_to(tmp_path / "w.bin")
-    (folder / "circle.bin").symlink_to(folder / "circle.bin")
-    onnx.save(outside_model(location, length), folder / "m.onnx")
-    with pytest.raises(hetnn.InvalidModel, match=message):
-        hetnn.compile(folder / "m.onnx")
-
-
-@pytest.mark.parametrize("location", ["w.bin", "./w.bin", "deep/down/w.bin", "deep/../w.bin", "gewicht_入.bin"])
-def test_weights_of_no_length_reach_as_far_as_their_shape(tmp_path: Path, location: str) -> None:
-    """A length of 0 is none, as ONNX Runtime has it; what follows in the file is other tensors'."""
-    (tmp_path / "deep" / "down").mkdir(parents=True)
-    np.arange(9, dtype=np.float32).tofile(tmp_path / location)
-    onnx.save(outside_model(location, 0), tmp_path / "m.onnx")
-    assert hetnn.compile(tmp_path / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
-
-
-def test_weights_beside_what_a_linked_model_is(tmp_path: Path) -> None:
-    """As caches of models have them: names are links to files without one, in a folder of their own."""
-    kept, named = tmp_path / "blobs", tmp_path / "named"
-    for folder in (kept, named):
-        folder.mkdir()
-    np.arange(4, dtype=np.float32).tofile(kept / "1")
-    onnx.save(outside_model("w.bin"), kept / "2")
-    for name, blob in (("w.bin", "1"), ("m.onnx", "2")):
-        (named / name).symlink_to(kept / blob)
-    assert hetnn.compile(named / "m.onnx")(np.full(3, 2, np.float32)).tolist() == [2, 4, 6]
-    (named / "w.bin").unlink()
-    (named / "w.bin").symlink_to(tmp_path / "out.bin")
-    np.arange(4, dtype=np.float32).tofile(tmp_path / "out.bin")
-    with pytest.raises(hetnn.InvalidModel, match=r"'w' lies in 'w\.bin', which must be a file in the model's folder"):
-        hetnn.compile(named / "m.onnx")
-
-
-def test_weights_that_lie_in_two_places(tmp_path: Path) -> None:
-    model = outside_model("w.bin")
-    model.graph.initializer[0].external_data.add(key="location", value="v.bin")
-    onnx.save(model, tmp_path / "m.onnx")
-    with pytest.raises(hetnn.InvalidModel, match="'w' says twice where it lies"):
-        hetnn.compile(tmp_path / "m.onnx")
-
-
-def test_bytes_have_no_folder() -> None:
-    with pytest.raises(hetnn.InvalidModel, match=r"the model was given without a folder\. Give the path of the model"):
-        hetnn.compile(outside_model("w.bin").SerializeToString())
-
-
 # Symbols and shapes
-
 FLATTEN = """agraph (float[batch, 3, H, W] x) => (float[batch, K] y) {
   shape = Shape(x)
   zero = Constant<value_ints = [0]>()
@@ -301,8 +150,6 @@ def test_images_are_resized(mode: str, place: str, scales: list[float]) -> None:
 
 
 # Functions
-
-
 LOCAL = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
 agraph (float[4] x) => (float[4] y) { y = own.scaled <by = 3.0> (x) }
 <domain: "own", opset_import: ["" : 18]>
@@ -424,7 +271,6 @@ def test_identity_matrices_of_any_size(k: int) -> None:
 
 
 # What depends on values, and loops
-
 LATE = {
     "y = ReduceSum(x, k)": ("float[1,3] y", [0]),
     "y = ReduceMax <keepdims = 0> (x, k)": ("float[2] y", [1]),
@@ -518,90 +364,3 @@ def test_sequences_of_known_length_need_no_node() -> None:
       z = Reshape(r, shape)
     }"""
     agrees(model_of(text), f32(2, 3), f32(2, 3))
-
-
-# The backend
-
-
-def test_the_backend_runs_models_and_nodes() -> None:
-    x, y = f32(2, 3), f32(3)
-    rep = OnnxBackend.prepare(model_of(ADD), target="cpu")
-    assert np.array_equal(rep.run([x, y]).z, x + y)
-    assert np.array_equal(rep.run({"y": y, "x": x})[0], x + y)
-    (z,) = OnnxBackend.run_node(helper.make_node("Sub", ["x", "y"], ["z"]), [x, y])
-    assert np.array_equal(z, x - y)
-    assert not OnnxBackend.supports_device("CUDA")
-    with pytest.raises(hetnn.InvalidModel, match="the device must be CPU; got 'CUDA'"):
-        OnnxBackend.prepare(model_of(ADD), device="CUDA")
-
-
-def stored(file: Path, kind: str) -> Any:
-    """What a file of the standard's tests holds: an array, or a list of them."""
-    if kind == "sequence_type":
-        sequence = onnx.SequenceProto()
-        sequence.ParseFromString(file.read_bytes())
-        return [np.asarray(item) for item in numpy_helper.to_list(sequence)]
-    if kind == "optional_type":
-        optional = onnx.OptionalProto()
-        optional.ParseFromString(file.read_bytes())
-        return numpy_helper.to_optional(optional)
-    return numpy_helper.to_array(onnx.load_tensor(file))
-
-
-def compare(mine: Any, theirs: Any, case: Any) -> None:
-    if isinstance(theirs, list):
-        assert isinstance(mine, list)
-        for x, y in zip(mine, theirs, strict=True):
-            compare(x, y, case)
-        return
-    assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-    if mine.dtype == object:
-        assert mine.tolist() == theirs.tolist()
-        return
-    if "bernoulli" in case.name:  # any draw is right: the standard says so, and that its own is an example
-        assert set(mine.tolist()) <= {0, 1}
-        return
-    if mine.dtype.kind == "V":  # of ml_dtypes
-        mine, theirs = mine.astype(np.float64), theirs.astype(np.float64)
-    np.testing.assert_allclose(mine, theirs, rtol=case.rtol, atol=case.atol)
-
-
-@pytest.mark.slow
-def test_no_model_of_the_standards_own_tests_is_computed_wrongly() -> None:
-    """Every one compiles and gives the results that come with it."""
-    right, wrong, refused = 0, [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = load_model_tests(kind="node")
-    for case in cases:
-        model = onnx.load(Path(case.model_dir) / "model.onnx")
-        try:
-            exe = hetnn.compile(model)
-        except hetnn.Error as error:
-            refused.append(f"{case.name}: {error}")
-            continue
-        kinds = {
-            "input": [value.type.WhichOneof("value") for value in model.graph.input],
-            "output": [value.type.WhichOneof("value") for value in model.graph.output],
-        }
-        for folder in sorted(Path(case.model_dir).glob("test_data_set_*")):
-            inputs, outputs = (
-                [
-                    stored(file, kinds[way][int(file.stem.partition("_")[2])])
-                    for file in sorted(folder.glob(f"{way}_*.pb"), key=lambda file: int(file.stem.partition("_")[2]))
-                ]
-                for way in ("input", "output")
-            )
-            try:
-                results = exe(*inputs)
-                many = isinstance(results, tuple) or (isinstance(results, list) and kinds["output"][0] == "tensor_type")
-                for mine, theirs in zip(results if many else [results], outputs, strict=True):
-                    compare(mine, theirs, case)
-                right += 1
-            except hetnn.Error as error:
-                refused.append(f"{case.name}: {error}")
-            except AssertionError as error:
-                wrong.append(f"{case.name}: {error}")
-    assert wrong == []
-    assert refused == []
-    assert right > 1680

@@ -18,6 +18,7 @@ from hetnn.errors import InternalError
 from hetnn.importers import import_model
 from hetnn.importers.onnx.rules import load_rare
 from hetnn.importers.onnx.rules.call import ONNX
+from hetnn.importers.onnx.rules.declare import ADDED
 from hetnn.importers.registry import Front
 from hetnn.importers.tflite.rules import INTEGERS, TFLITE
 from hetnn.importers.torch.rules import DTYPES
@@ -39,6 +40,12 @@ def test_no_rule_shadows_a_row_of_onnx() -> None:
     assert len(ONNX.rules) > 80
     assert ONNX.shadowed() == []
     assert [name for name in ONNX.ruled() if name not in ONNX.rules] == []
+
+
+def test_every_rule_is_of_an_operator() -> None:
+    standard = {(schema.domain, schema.name) for schema in onnx.defs.get_all_schemas_with_history()}
+    known = {f"{domain}.{name}".removeprefix(".") for domain, name in standard | ADDED.keys()}
+    assert {name.partition("<")[0] for name in ONNX.rules} <= known
 
 
 def schemas(name: str, since: int) -> list[Any]:

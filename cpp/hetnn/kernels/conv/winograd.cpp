@@ -64,6 +64,7 @@ class WinogradConv final : public Kernel {
     std::byte* tables = context.scratch + (shared_ ? 1 : context.threads) * block_bytes();
     const auto** table = reinterpret_cast<const std::byte**>(tables + context.thread * table_bytes());
     if (!shared_) {
+      auto* tiles = reinterpret_cast<int64_t*>(tables + context.thread * table_bytes() + table_bytes() / 2);
       // Every thread takes whole blocks: what it writes it reads again itself.
       auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
       const Share share = share_of(count_, context.thread, context.threads);
@@ -71,20 +72,20 @@ class WinogradConv final : public Kernel {
       for (int64_t i = 0; i < own; ++i) {
         const int64_t begin = share.begin + (share.end - share.begin) * i / own;
         const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own;
-        transform_input(begin, end, alone, inputs, scratch);
-        multiply(end - begin, alone, inputs, scratch, table);
-        transform_output(begin, end, alone, inputs, outputs, scratch);
+        const int64_t finite = transform_input(begin, end, alone, inputs, scratch, tiles);
+        multiply(finite, alone, inputs, scratch, table);
+        transform_output(begin, end, alone, inputs, outputs, scratch, tiles, finite);
       }
       return;
     }
     auto* scratch = reinterpret_cast<float*>(context.scratch);
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t begin = count_ * i / blocks, end = count_ * (i + 1) / blocks;
-      transform_input(begin, end, all, inputs, scratch);
+      transform_input(begin, end, all, inputs, scratch, nullptr);
       context.barrier.arrive_and_wait();
       multiply(end - begin, all, inputs, scratch, table);
       context.barrier.arrive_and_wait();
-      transform_output(begin, end, all, inputs, outputs, scratch);
+      transform_output(begin, end, all, inputs, outputs, scratch, nullptr, end - begin);
     }
   }
 
@@ -102,15 +103,20 @@ class WinogradConv final : public Kernel {
 
   // Scratch: inputs [points][block][in_stride], then products [points][block][out_stride].
   int64_t block_bytes() const { return tiles_.points() * block_tiles_ * (in_stride_ + out_stride_) * 4; }
+  // Of a block: pointers to rows, then which tile lies where.
   int64_t table_bytes() const {
-    return ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
+    return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
   int64_t in_point() const { return block_tiles_ * in_stride_; }
   int64_t out_point() const { return block_tiles_ * out_stride_; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
-  void transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch) const {
+  // Each tile has its place in the block. Where `tiles` is given, it says from then on which tile lies where: those
+  // that are finite in front, as many as are returned, those that will be summed directly behind them.
+  int64_t transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch,
+                          int64_t* tiles) const {
     const Share share = share_of(end - begin, team.thread, team.threads);
+    int64_t place = share.begin, last = share.end;
     const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
     const float* pixels[kWinogradPoints];
     for (int64_t i = share.begin; i < share.end; ++i) {
@@ -119,13 +125,22 @@ class WinogradConv final : public Kernel {
       for (int64_t r = 0; r < rows.inputs; ++r)
         for (int64_t c = 0; c < columns.inputs; ++c)
           pixels[r * columns.inputs + c] = pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
-      transforms_->input({pixels, scratch + i * in_stride_, in_point(), g_.channels});
+      const bool finite = transforms_->input({pixels, scratch + place * in_stride_, in_point(), g_.channels});
+      if (tiles == nullptr) {
+        ++place;
+      } else if (finite) {
+        tiles[place++] = begin + i;
+      } else {
+        tiles[--last] = begin + i;
+      }
     }
+    return place;
   }
 
   // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
   void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch,
                 const std::byte** table) const {
+    if (rows == 0) return;
     const auto* weights = reinterpret_cast<const float*>(inputs[1]);
     const int64_t panel_elems = g_.channels * kPanel;
     const int64_t units_per_point = ceil_div(panels_, width_);
@@ -170,8 +185,9 @@ class WinogradConv final : public Kernel {
     }
   }
 
+  // `finite` places of the block have products.
   void transform_output(int64_t begin, int64_t end, Team team, const std::byte* const* inputs,
-                        std::byte* const* outputs, float* scratch) const {
+                        std::byte* const* outputs, float* scratch, const int64_t* tiles, int64_t finite) const {
     auto* y = reinterpret_cast<float*>(outputs[0]);
     const Share share = share_of(end - begin, team.thread, team.threads);
     // Pixels from one output to the next. A line has one row, whichever way it lies.
@@ -192,7 +208,7 @@ class WinogradConv final : public Kernel {
     t.lo = registers_.lo;
     t.hi = registers_.hi;
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const Place at = tiles_.place_of(begin + i);
+      const Place at = tiles_.place_of(tiles == nullptr ? begin + i : tiles[i]);
       const int64_t pixel = (at.n * g_.out_height + at.y) * g_.out_width + at.x;
       t.from = products(scratch) + i * out_stride_;
       t.out = y + pixel * out_pitch_;
@@ -201,7 +217,7 @@ class WinogradConv final : public Kernel {
                                                    pixel * registers_.addend_pitch;
       t.rows = upright ? at.cols : at.rows;
       t.cols = upright ? at.rows : at.cols;
-      if (const int64_t channel = transforms_->output(t); channel < t.channels) {
+      if (const int64_t channel = i < finite ? transforms_->output(t) : 0; channel < t.channels) {
         sum_directly(at, channel, inputs, products(scratch) + i * out_stride_);
         transforms_->output_of_sums(t, channel);
       }
@@ -244,47 +260,51 @@ class WinogradConv final : public Kernel {
   // The sums of a tile's outputs for the channels from one on, in the place of its products.
   void sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, float* sums) const {
     const int64_t outputs = tiles_.outputs();
-    if (read_nan(at, inputs[0])) {
-      for (int64_t output = 0; output < outputs; ++output)
-        std::fill_n(sums + output * out_point() + channel, out_stride_ - channel,
-                    std::numeric_limits<float>::quiet_NaN());
-      return;
-    }
     const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
     const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
     const std::byte* pixels[9 * kWinogradOutput * kWinogradOutput];
-    for (int64_t tap = 0; tap < g_.taps(); ++tap) {
+    const auto find_pixels_of = [&](int64_t tap) {
       for (int64_t output = 0; output < outputs; ++output) {
         const int64_t row = output / columns.outputs + tap / g_.columns.kernel;
         const int64_t col = output % columns.outputs + tap % g_.columns.kernel;
         pixels[tap * outputs + output] = reinterpret_cast<const std::byte*>(pixel_at(
             inputs[0], at.n, at.y - rows.before + row * rows.step, at.x - columns.before + col * columns.step));
       }
-    }
+    };
     alignas(64) float room[kMaxTileElems];
     MicroTile part(room);
     part.rows_stride = outputs;
     part.ld_out = out_point();
     part.panel_stride = g_.taps() * g_.channels * kPanel;
-    // Sums of infinities of both signs are none after a few, whatever follows.
-    constexpr int64_t kFew = 32;
+    // Where nothing is finite, a few products tell: sums of infinities of both signs are none, whatever follows.
+    constexpr int64_t kFew = 16;
     const int64_t middle = g_.taps() / 2;
     part.taps = 1;
     part.k = std::min(g_.channels, kFew);
+    find_pixels_of(middle);
     sum_tile(part, pixels + middle * outputs, weights + middle * g_.channels * kPanel, channel, sums);
-    if (are_nan(sums, channel)) return;
+    if (are_nan(at, sums, channel)) return;
+    if (read_nan(at, inputs[0])) {
+      for (int64_t output = 0; output < outputs; ++output)
+        std::fill_n(sums + output * out_point() + channel, out_stride_ - channel,
+                    std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+    for (int64_t tap = 0; tap < g_.taps(); ++tap) find_pixels_of(tap);
     part.taps = g_.taps();
     part.k = g_.channels;
     sum_tile(part, pixels, weights, channel, sums);
   }
 
-  // Whether all sums of a tile are, for the channels from one on.
-  bool are_nan(const float* sums, int64_t channel) const {
-    for (int64_t output = 0; output < tiles_.outputs(); ++output) {
-      const float* row = sums + output * out_point();
-      bool number = false;
-      for (int64_t c = channel; c < g_.out_channels; ++c) number |= row[c] == row[c];
-      if (number) return false;
+  // Whether all sums of a tile that are asked for are, for the channels from one on.
+  bool are_nan(const Place& at, const float* sums, int64_t channel) const {
+    for (int64_t row = 0; row < at.rows; ++row) {
+      for (int64_t col = 0; col < at.cols; ++col) {
+        const float* of = sums + (row * tiles_.columns.outputs + col) * out_point();
+        bool number = false;
+        for (int64_t c = channel; c < g_.out_channels; ++c) number |= of[c] == of[c];
+        if (number) return false;
+      }
     }
     return true;
   }

@@ -46,9 +46,11 @@ HWY_INLINE void OutputVector(const VF* m, VF* y) {
   y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
 }
 
+// Zero as far as all is finite. The first and the last point of rows and columns read every pixel.
 template <bool kLine, bool kTail>
-HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
+HWY_INLINE VF InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
   const DF d;
+  VF ends = hn::Zero(d);
   const auto load = [&](int i, int j) HWY_ATTR {
     const float* from = t.pixels[i * kWinogradInput + j] + channel;
     return kTail ? LoadFirst(from, lanes) : hn::LoadU(d, from);
@@ -60,6 +62,8 @@ HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_
     } else {
       hn::StoreU(y, d, to);
     }
+    const auto is_end = [](int k) { return k == 0 || k == kWinogradInput - 1; };
+    if ((kLine || is_end(i)) && is_end(j)) ends = hn::Add(ends, y);
   };
   if constexpr (kLine) {
     VF points[kWinogradInput], result[kWinogradInput];
@@ -72,13 +76,19 @@ HWY_INLINE void InputChannels(const WinogradInputTile& t, int64_t channel, size_
     TransformBoth<VF, kWinogradInput>(
         load, [](const VF* p, VF* y) HWY_ATTR { InputVector(p, y); }, store);
   }
+  return hn::Sub(ends, ends);
 }
 
 template <bool kLine>
-void InputTile(const WinogradInputTile& t) {
+bool InputTile(const WinogradInputTile& t) {
+  const DF d;
+  VF zero = hn::Zero(d);
   int64_t channel = 0;
-  for (; channel + kLanes <= t.channels; channel += kLanes) InputChannels<kLine, false>(t, channel, kLanes);
-  if (channel < t.channels) InputChannels<kLine, true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel + kLanes <= t.channels; channel += kLanes)
+    zero = hn::Add(zero, InputChannels<kLine, false>(t, channel, kLanes));
+  if (channel < t.channels)
+    zero = hn::Add(zero, InputChannels<kLine, true>(t, channel, static_cast<size_t>(t.channels - channel)));
+  return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
 }
 
 // Whether all m are: each is a term of the sums in the first and in the last column of rows.

@@ -43,7 +43,8 @@ struct WinogradOutputTile {
 };
 
 struct WinogradTable {
-  void (*input)(const WinogradInputTile&);
+  /// Whether all that is written is finite.
+  bool (*input)(const WinogradInputTile&);
   /// As far as all m of a vector of channels are finite: the channel up to which outputs are written. An m that is not
   /// finite would reach outputs whose windows do not.
   int64_t (*output)(const WinogradOutputTile&);

@@ -39,6 +39,13 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "tensor_split": (lambda x, at: torch.tensor_split(x, at), (torch.randn(7, 3), torch.tensor([2, 5]))),
     "masked": (masked, (torch.randn(4, 3), torch.tensor([True, False, False, True]), torch.randn(2, 3))),
     "strided": (lambda x, y: x.as_strided_scatter(y, (2, 2), (3, 2), 1), (torch.randn(3, 4), torch.randn(2, 2))),
+    "strided in memory's order": (
+        lambda x, y: (
+            (x + 0).permute(2, 0, 1).as_strided((2, 3, 2), (5, 2, 1), 3),
+            (x + 0).mT.as_strided_scatter(y, (2, 2), (3, 2), 1),
+        ),
+        (torch.randn(2, 3, 4), torch.randn(2, 2)),
+    ),
     "gcd": (
         lambda a, b: (torch.gcd(a, b), torch.lcm(a, b)),
         (torch.tensor([12, -18, 0, 7]), torch.tensor([8, 27, 5, 0])),

@@ -121,6 +121,10 @@ class Building(ABC):
             value = self.reshape(self.broadcast_to(self.reshape(value, apart), spread), whole)
         return value
 
+    def permuted(self, value: Any, order: Sequence[int]) -> Any:
+        """Axis k of the result is the value's axis order[k]: the value itself where it has that order."""
+        return value if list(order) == sorted(order) else self.create("permute", [value], perm=list(order))
+
     def reshape(self, value: Any, shape: Sequence[Size]) -> Any:
         """The same elements in another shape; the value itself where it has that already."""
         return value if list(value.shape) == list(shape) else self.create("reshape", [value], shape=list(shape))

@@ -233,7 +233,7 @@ def _prod(call: Call) -> Complex:
         return each(lambda x: call.create("slice", [x], axis=0, start=start, end=end), z)
 
     perm = [*axes, *rest]
-    z = each(lambda x: call.create("permute", [x], perm=perm) if perm != sorted(perm) else x, z)
+    z = each(lambda x: call.permuted(x, perm), z)
     z = each(lambda x: call.reshape(x, [count, *shape]), z)
     while count > 1:
         half = count // 2

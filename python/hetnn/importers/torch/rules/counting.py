@@ -138,7 +138,7 @@ def _hash(call: Call) -> Any:
     axes = sorted(axis % rank for axis in call["dim"]) if rank and call["dim"] else list(range(rank))
     rest = [axis for axis in range(rank) if axis not in axes]
     (count,) = fixed([sizes.product([x.shape[axis] for axis in axes])], "the hash of a tensor")
-    x = call.create("permute", [x], perm=[*axes, *rest]) if axes != list(range(len(axes))) else x
+    x = call.permuted(x, [*axes, *rest])
     shape = [x.shape[k] for k in range(len(axes), rank)]
     x = call.reshape(x, [count, *shape])
     if count == 0:

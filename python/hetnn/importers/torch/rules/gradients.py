@@ -20,11 +20,11 @@ def _along(call: Call, x: Any, matrix: np.ndarray[Any, Any], axis: int) -> Any:
     """An axis of x multiplied with a fixed matrix [old size, new size]."""
     rank = len(x.shape)
     order = [*(k for k in range(rank) if k != axis), axis]
-    moved = call.create("permute", [x], perm=order) if axis != rank - 1 else x
+    moved = call.permuted(x, order)
     rows = sizes.product(moved.shape[:-1])
     flat = call.create("matmul", [call.reshape(moved, [rows, matrix.shape[0]]), call.constant(matrix, x.dtype)])
     out = call.reshape(flat, [*moved.shape[:-1], matrix.shape[1]])
-    return call.create("permute", [out], perm=[order.index(k) for k in range(rank)]) if axis != rank - 1 else out
+    return call.permuted(out, [order.index(k) for k in range(rank)])
 
 
 def _spread_back(call: Call, grad: Any, counts: np.ndarray[Any, Any], windows: list[_Windows], size: list[int]) -> Any:

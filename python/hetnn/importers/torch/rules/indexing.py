@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -122,7 +121,7 @@ def _index_put(call: Call) -> Any:
         return call.create("add", [x, values]) if call["accumulate"] else call.broadcast_to(values, x.shape)
     rest = [axis for axis in range(len(x.shape)) if axis not in axes]
     perm = axes + rest
-    moved = call.create("permute", [x], perm=perm) if perm != sorted(perm) else x
+    moved = call.permuted(x, perm)
     along, inner = [x.shape[axis] for axis in axes], [x.shape[axis] for axis in rest]
     flat, shape = _flat_index(call, given, along)
     # As many values as a mask has true elements, whatever that number is called.
@@ -138,7 +137,7 @@ def _index_put(call: Call) -> Any:
         values = call.broadcast_to(values, [*inner[:first], *shape, *inner[first:]])
         count = len(shape)
         order = [*range(first, first + count), *range(first), *range(first + count, count + len(inner))]
-        values = call.create("permute", [values], perm=order) if order != sorted(order) else values
+        values = call.permuted(values, order)
     else:
         values = call.broadcast_to(values, [*shape, *inner])
     rows, width = sizes.product(shape), sizes.product(inner)
@@ -154,7 +153,7 @@ def _index_put(call: Call) -> Any:
     )
     out = call.reshape(out, [*along, *inner])
     back = [perm.index(axis) for axis in range(len(perm))]
-    return call.create("permute", [out], perm=back) if back != sorted(back) else out
+    return call.permuted(out, back)
 
 
 # Elements along an axis
@@ -364,25 +363,33 @@ def _slice_scatter(call: Call) -> Any:
 
 @rule("as_strided.default", "as_strided_copy.default")
 def _as_strided(call: Call) -> Any:
-    _refuse_view(call)
+    x = call.permuted(call["self"], _memory_order(call))
     offset = call["storage_offset"] or 0
-    return call.create("as_strided", [call["self"]], shape=call["size"], strides=call["stride"], offset=offset)
+    return call.create("as_strided", [x], shape=call["size"], strides=call["stride"], offset=offset)
 
 
-def _refuse_view(call: Call) -> None:
+def _memory_order(call: Call) -> list[int]:
+    """The axes of the first operand as its elements lie in memory, the outermost first."""
     source = call._node.all_input_nodes[0].meta["val"]
-    if not source.is_contiguous() or source.storage_offset() != 0:
-        raise Unsupported("as_strided of a view")
+    axes = list(range(source.dim()))
+    if source.storage_offset() == 0 and source.is_contiguous():
+        return axes
+    lengths, strides = fixed(source.shape, "as_strided"), fixed(source.stride(), "as_strided")
+    axes.sort(key=lambda axis: (lengths[axis] > 1, -strides[axis]))
+    dense = sizes.dense_strides([lengths[axis] for axis in axes])
+    whole = all(lengths[axis] == 1 or strides[axis] == step for axis, step in zip(axes, dense, strict=True))
+    if source.storage_offset() != 0 or not whole:
+        raise Unsupported("as_strided of a part of a tensor")
+    return axes
 
 
-def _strided_places(call: Call, x: Any) -> np.ndarray[Any, Any]:
-    """Where the elements of a view by strides lie."""
-    _refuse_view(call)
+def _strided_places(call: Call, count: int) -> np.ndarray[Any, Any]:
+    """Where the elements of a view by strides lie among `count`."""
     shape, stride = fixed(call["size"], "as_strided"), fixed(call["stride"], "as_strided")
     places = np.full(shape, call["storage_offset"] or 0, dtype=np.int64)
     for axis, (size, step) in enumerate(zip(shape, stride, strict=True)):
         places += (np.arange(size) * step).reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    if places.size and places.max() >= math.prod(fixed(x.shape, "as_strided")):
+    if places.size and places.max() >= count:
         raise Unsupported("as_strided beyond its input")
     return places
 
@@ -390,11 +397,13 @@ def _strided_places(call: Call, x: Any) -> np.ndarray[Any, Any]:
 @rule("as_strided_scatter.default")
 @TORCH.rule("prims.as_strided_scatter.default")
 def _as_strided_scatter(call: Call) -> Any:
-    x, source = call[call.names[0]], call["src"]
-    places = _strided_places(call, x)
-    flat = call.reshape(x, [sizes.product(x.shape)])
-    put = [flat, call.constant(places.reshape(-1), "i64"), call.reshape(source, [places.size])]
-    return call.reshape(call.create("scatter_elements", put, axis=0), x.shape)
+    order = _memory_order(call)
+    x, source = call.permuted(call[call.names[0]], order), call["src"]
+    (count,) = fixed([sizes.product(x.shape)], "as_strided")
+    places = _strided_places(call, count)
+    put = [call.reshape(x, [count]), call.constant(places.reshape(-1), "i64"), call.reshape(source, [places.size])]
+    out = call.reshape(call.create("scatter_elements", put, axis=0), x.shape)
+    return call.permuted(out, [order.index(axis) for axis in range(len(order))])
 
 
 @rule("nonzero_static.default")

@@ -117,10 +117,10 @@ def _found_slice(call: Call) -> Any:
         side = call.create(op, [place, bound])
         mask = side if mask is None else call.create("logical_and", [mask, side])
     order = [axis, *(k for k in range(len(x.shape)) if k != axis)]
-    moved = call.create("permute", [x], perm=order) if axis else x
+    moved = call.permuted(x, order)
     picked = call.create("compress", [moved, mask], count=call.found_size())
     back = [order.index(k) for k in range(len(order))]
-    return call.reshape(call.create("permute", [picked], perm=back) if axis else picked, call.shape())
+    return call.reshape(call.permuted(picked, back), call.shape())
 
 
 @rule("resize.default")

@@ -69,6 +69,7 @@ MODELS: dict[str, Callable[[], Case]] = {"resnet50": resnet50, "bert": bert, "gp
 
 def case_of(name: str) -> Case:
     """The network in evaluation mode, and its input."""
+    nets.declare_torchvision_operators()  # transformers imports it
     torch.manual_seed(0)
     model, x = MODELS[name]()
     return model.eval(), x

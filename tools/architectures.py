@@ -51,7 +51,7 @@ class Network:
 
 def units() -> list[str]:
     """The names of all units, in their order."""
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     import timm
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
@@ -62,7 +62,7 @@ def units() -> list[str]:
 
 def built(unit: str) -> Network:
     """The network of a unit; `NotBuilt` where there is none, or eager torch runs it on none of the inputs tried."""
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     torch.manual_seed(7)
     package, *rest = unit.split("/")
     return _timm(rest[0], int(rest[1])) if package == "timm" else _transformers(rest[0])

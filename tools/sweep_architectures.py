@@ -128,6 +128,9 @@ def beside(unit: str, targets: list[str], memory_bytes: int, phase: Path, dynamo
     phase.write_text("export")
     if dynamo:
         make = partial(_by_dynamo, network.module)
+        captured = leaves(torch.compile(network.module, backend="eager")(**given[1]))
+        if difference(captured, wanted[1])[0] > 1:
+            return ended("not captured", "what torch.compile captured is not what eager torch gives")
     else:
         try:
             program = torch.export.export(network.module, (), given[0], strict=False)

@@ -21,7 +21,7 @@ Case = tuple[nn.Module, tuple[Tensor, ...]]
 
 
 @cache
-def _declare_torchvision_operators() -> torch.library.Library | None:
+def declare_torchvision_operators() -> torch.library.Library | None:
     """Declares the operators that torchvision registers meanings for; none of them is ever called."""
     if torch.version.cuda is not None:  # torchvision declares them itself
         return None
@@ -36,7 +36,7 @@ def _declare_torchvision_operators() -> torch.library.Library | None:
 
 def vision(name: str, side: int = 224, **sizes: Any) -> Case:
     """A torchvision classifier by its name, with an image [1,3,side,side]; `sizes` as its own arguments."""
-    _declare_torchvision_operators()
+    declare_torchvision_operators()
     import torchvision
 
     torch.manual_seed(7)
@@ -64,7 +64,7 @@ class Encoder(nn.Module):
     def __init__(self, folder: Path | None = None, **sizes: Any) -> None:
         super().__init__()
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        _declare_torchvision_operators()
+        declare_torchvision_operators()
         from transformers import BertConfig, BertModel
 
         if folder is not None:

@@ -107,7 +107,7 @@ def _equal(got: list[torch.Tensor], want: list[torch.Tensor]) -> None:
 
 
 def _made(name: str) -> tuple[nn.Module, torch.Tensor]:
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     import transformers
 
     make, example = NETWORKS[name]

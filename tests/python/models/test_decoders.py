@@ -32,7 +32,7 @@ MODELS: dict[str, Callable[[Any], nn.Module]] = {"gpt2": _gpt2, "llama": _llama}
 
 
 def _made(name: str) -> tuple[Any, nn.Module]:
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     import transformers
 
     torch.manual_seed(7)

@@ -50,7 +50,7 @@ def check(module: nn.Module, args: tuple[Tensor, ...], shapes: object = None, *o
 
 
 def made(name: str) -> nn.Module:
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     import timm
 
     torch.manual_seed(7)

@@ -39,7 +39,7 @@ class Features(nn.Module):
 
 
 def image_classifier() -> Made:
-    nets._declare_torchvision_operators()
+    nets.declare_torchvision_operators()
     import transformers as t
 
     sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}

@@ -11,6 +11,7 @@
 #include "hetnn/base/integer_rows.h"
 #include "hetnn/base/stored.h"
 #include "hetnn/ops/infer.h"
+#include "hetnn/ops/lanes.h"
 #include "hetnn/ops/op_def.h"
 #include "hetnn/ops/quantized.h"
 
@@ -257,11 +258,8 @@ class Evaluator {
   // y = e / sum e, requantized, with e = table[largest of the row - x]
   void shares() {
     const SoftmaxTable table = softmax_table(quant(0).scale(), result().scale());
-    const auto rank = static_cast<int>(inputs_[0].shape.size());
-    const auto axis = static_cast<size_t>(axis_of(call_, call_.integer("axis"), rank));
-    int64_t apart = 1;  // elements of a row
-    for (size_t k = axis + 1; k < inputs_[0].shape.size(); ++k) apart *= inputs_[0].shape[k];
-    rows(inputs_[0].shape[axis], apart,
+    const Lanes lanes = lanes_of(call_, inputs_[0].shape);
+    rows(lanes.size, lanes.step,
          [&](std::span<int32_t> row) { softmax_row(table, static_cast<int32_t>(result().zero_point()), row, row); });
   }
 

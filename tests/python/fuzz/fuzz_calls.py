@@ -50,6 +50,8 @@ def changed_shape(rng: random.Random, shape: list[int]) -> list[int]:
         shape.insert(rng.randint(0, len(shape)), rng.choice(SIZES))
     elif kind == 2 and shape:
         del shape[rng.randrange(len(shape))]
+    elif kind == 3 and rng.random() < 0.5:
+        shape = []
     return shape
 
 

@@ -114,3 +114,19 @@ def test_roots_and_logarithms_of_integers_are_cut(op: str) -> None:
     sums = (x * x).sum(1, keepdims=True) if op == "ReduceL2" else x.sum(1, keepdims=True)
     real = np.sqrt(sums) if op == "ReduceL2" else np.log(sums)
     np.testing.assert_array_equal(exe(x), real.astype(np.int32))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint64])
+def test_sums_of_sizes_of_integers_are_exact(dtype: type[np.generic]) -> None:
+    least = np.iinfo(dtype).min
+    x = np.array([[2**53 + 1, 3, 2**61], [5, 7, 9]] if dtype != np.int32 else [[2**30 + 1, 3, 1], [5, 7, 9]], dtype)
+    x[1] = x[1] if least == 0 else 0 - x[1]
+    graph = helper.make_graph(
+        [helper.make_node("ReduceL1", ["x", "axes"], ["y"], keepdims=0)],
+        "sizes",
+        [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)],
+        [helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(x.dtype), [2])],
+        [numpy_helper.from_array(np.array([1]), "axes")],
+    )
+    y = hetnn.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]))(x)
+    np.testing.assert_array_equal(y, np.array([sum(abs(int(n)) for n in row) for row in x], dtype))

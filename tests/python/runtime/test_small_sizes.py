@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 
 import hetnn
 from hetnn import _core
+from hetnn.element_types import numpy_type
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "tools")]
 from samples import INPUT, as_input, call_of, graph_of, random_array  # noqa: E402
@@ -114,3 +115,45 @@ def test_every_sample(part: int, size: int, target: str) -> None:
     assert counts["known"] > 100
     assert counts["open"] > 75
     assert counts["of nothing"] < 10
+
+
+def numbers_along_an_axis() -> Iterator[tuple[Any, list[Any], str]]:
+    """Every operator with an axis, of numbers of rank 0, which lie on axis 0 or -1 as far as the operator takes them."""
+    axes = [(op, attr) for op in OPERATORS for attr in op["attrs"] if attr["name"] in ("axis", "axes")]
+    for op, attr in axes:
+        for axis, count in product((0, -1), range(1, len(op["inputs"]) + 1)):
+            for dtypes in product(*[("f32", "i64")] * min(count, 2), *[("i64",)] * (count - 2)):
+                builder = _core.GraphBuilder("number")
+                given = [builder.add_input(f"x{k}", dtype, []) for k, dtype in enumerate(dtypes)]
+                attrs = {attr["name"]: axis if attr["kind"] == "integer" else [axis]}
+                made = typed(lambda b=builder, n=op["name"], g=given, a=attrs: b.create(n, g, a))
+                if made is None:
+                    continue
+                for value in made:
+                    builder.output(value)
+                feeds = [np.asarray(1.5 if dtype == "f32" else 0, numpy_type(dtype)) for dtype in dtypes]
+                yield builder.finish(), feeds, f"{op['name']}{dtypes} {attrs}"
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu+relu-only", "cpu+relu-mul", "cpu+relu-rows"])
+def test_a_number_along_an_axis(target: str) -> None:
+    tried = 0
+    for graph, feeds, where in numbers_along_an_axis():
+        want = typed(lambda graph=graph, feeds=feeds: _core.interpret(graph, feeds))
+        options: dict[str, Any] = {} if target == "cpu" else {"strategy": "take-all", "rewrite": "always"}
+        got = typed(lambda graph=graph, feeds=feeds, o=options: hetnn.compile(graph.print(), target, **o)(*feeds))
+        compare(list(got) if isinstance(got, tuple) else got, want, where)
+        tried += 1
+    assert tried > 60
+
+
+@pytest.mark.parametrize("rounding", ["", ", q_rounding = double"])
+def test_softmax_of_an_integer(rounding: str) -> None:
+    text = f"""graph @one {{stage = imported}} (%x: f32[]) -> (%y) {{
+  %q = quantize(%x) {{q_scale = [0.03], q_zero = -4}} : i8{{0.03:-4}}[]
+  %s = softmax(%q) {{axis = 0, q_scale = [0.00390625], q_zero = -128{rounding}}} : i8{{0.00390625:-128}}[]
+  %y = dequantize(%s) : f32[]
+}}
+"""
+    for target in ("reference", "cpu", "cpu+relu-rows"):
+        assert hetnn.compile(text, target)(np.float32(1.5)) == 255 / 256

@@ -11,6 +11,7 @@ namespace {
 std::vector<Type> infer(const Call& call) {
   check_integers(call, 1);
   const Type& x = call.input(0);
+  if (x.shape.empty()) fail(call, "split_over_c1", "the input has rank 0, so there is no axis to split. Reshape it.");
   std::vector<Dim> shape = x.shape;
   shape[static_cast<size_t>(axis_of(call, call.integer("axis"), x.rank()))] = call.integer("size");
   if (const int64_t index = fixed_integer(call, "index"); index < 0) {

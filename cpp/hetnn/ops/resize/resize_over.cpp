@@ -24,6 +24,9 @@ std::vector<Type> infer(const Call& call) {
     fail(call, "resize_over_c3", "scales and the region must be reals, the goals integers.");
   }
   if (call.input(0).dtype == DType::boolean) fail(call, "resize_over_c4", "bools are not resampled. Cast them.");
+  if (call.input(0).shape.empty() && !call.integers("axes").empty()) {
+    fail(call, "resize_over_c7", "the input has rank 0, so there is no axis to resample. Reshape it.");
+  }
   return {{call.input(0).dtype, call.integers("sizes")}};
 }
 

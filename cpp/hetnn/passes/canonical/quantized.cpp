@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "hetnn/ops/infer.h"
 #include "hetnn/passes/canonical/integers_of.h"
 #include "hetnn/passes/canonical/layers_of_integers.h"
 #include "hetnn/passes/canonical/rules.h"
@@ -61,10 +62,7 @@ bool is_mean_of_pixels(const Match& m) {
   const ir::Node* layer = layer_of(m);
   if (!layer || layer->op().name != "mean" || layer->input(0)->rank() != 4) return false;
   const ir::Value* x = integers_of(layer->input(0));
-  std::vector<int64_t> axes;
-  for (const Dim& axis : layer->integers("axes")) axes.push_back((axis.value() + 4) % 4);
-  std::ranges::sort(axes);
-  return x && x->dtype() == m.root()->output()->dtype() && axes == std::vector<int64_t>{2, 3};
+  return x && x->dtype() == m.root()->output()->dtype() && ops::reduced_axes(layer->call()) == std::vector<int>{2, 3};
 }
 
 Rule mean() {

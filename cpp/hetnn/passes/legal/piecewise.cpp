@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hetnn/ops/infer.h"
 #include "hetnn/passes/legal/bounds.h"
 #include "hetnn/passes/legal/rules.h"
 #include "hetnn/passes/numbers.h"
@@ -279,12 +280,11 @@ constexpr int64_t kMaxoutPieces = 16;
 
 // The one axis of fixed, small size that is reduced, or -1.
 int maxout_axis(const Match& m) {
-  const std::vector<Dim>& axes = m.root()->integers("axes");
+  const std::vector<int> axes = ops::reduced_axes(m.root()->call());
   const ir::Value& x = *m.value("x");
   if (axes.size() != 1 || !is_float(x.dtype())) return -1;
-  const auto axis = static_cast<int>(axes[0].value() < 0 ? axes[0].value() + x.rank() : axes[0].value());
-  const Dim& size = x.shape()[static_cast<size_t>(axis)];
-  return size.is_static() && size.value() >= 1 && size.value() <= kMaxoutPieces ? axis : -1;
+  const Dim& size = x.shape()[static_cast<size_t>(axes[0])];
+  return size.is_static() && size.value() >= 1 && size.value() <= kMaxoutPieces ? axes[0] : -1;
 }
 constexpr Guard kMaxout = {"one axis of fixed size, at most 16, is reduced",
                            [](const Match& m) { return maxout_axis(m) >= 0; }};

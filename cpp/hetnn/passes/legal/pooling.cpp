@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "hetnn/ops/infer.h"
 #include "hetnn/ops/quantized.h"
 #include "hetnn/ops/window.h"
 #include "hetnn/passes/legal/rules.h"
@@ -156,17 +157,9 @@ Rule adaptive_as_average() {
           }};
 }
 
-std::vector<int64_t> axes_of(const ir::Node& mean) {
-  const auto rank = static_cast<int64_t>(mean.input(0)->rank());
-  std::vector<int64_t> out;
-  for (const Dim& axis : mean.integers("axes")) out.push_back(axis.value() < 0 ? axis.value() + rank : axis.value());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
 bool is_over_pixels(const Match& m) {
   const ir::Value& x = *m.value("x");
-  return is_float(x.dtype()) && x.rank() == 4 && axes_of(*m.root()) == std::vector<int64_t>{2, 3} &&
+  return is_float(x.dtype()) && x.rank() == 4 && ops::reduced_axes(m.root()->call()) == std::vector<int>{2, 3} &&
          x.shape()[2].is_static() && x.shape()[3].is_static() && x.shape()[2].value() * x.shape()[3].value() > 0;
 }
 
@@ -188,8 +181,8 @@ bool is_image_extreme(const Match& m) {
   const auto& quant = x.type().quant;
   const bool held = quant ? x.dtype() == DType::i8 && quant->per_tensor() && quant == m.root()->output()->type().quant
                           : is_float(x.dtype());
-  return held && x.rank() == 4 && axes_of(*m.root()) == std::vector<int64_t>{2, 3} && x.shape()[1].is_static() &&
-         channel_count(x) > 0 && x.shape()[2].is_static() && x.shape()[3].is_static() &&
+  return held && x.rank() == 4 && ops::reduced_axes(m.root()->call()) == std::vector<int>{2, 3} &&
+         x.shape()[1].is_static() && channel_count(x) > 0 && x.shape()[2].is_static() && x.shape()[3].is_static() &&
          x.shape()[2].value() * x.shape()[3].value() > 0;
 }
 constexpr Guard kImageExtreme = {
@@ -240,8 +233,9 @@ Rule least_as_pool() {
 
 bool is_over_last_axis(const Match& m) {
   const ir::Value& x = *m.value("x");
-  return has_arithmetic(x.dtype()) && x.rank() >= 2 && axes_of(*m.root()) == std::vector<int64_t>{x.rank() - 1} &&
-         x.shape().back().is_static() && x.shape().back().value() > 0;
+  return has_arithmetic(x.dtype()) && x.rank() >= 2 &&
+         ops::reduced_axes(m.root()->call()) == std::vector<int>{x.rank() - 1} && x.shape().back().is_static() &&
+         x.shape().back().value() > 0;
 }
 
 Rule mean_as_linear() {

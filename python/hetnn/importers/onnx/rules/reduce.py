@@ -109,10 +109,14 @@ def _of_real(call: Call, x: Any, meaning: Callable[[Any], Any]) -> Any:
     return meaning(x) if is_float(x.dtype) else call.cast(meaning(call.cast(x, "f64")), x.dtype)
 
 
-@rule("ReduceL1", "ReduceL2")
+@rule("ReduceL1")
+def _sum_of_sizes(call: Call) -> Any:
+    return _reduce(call, lambda over, x: p_norm(call, x, 1, over))
+
+
+@rule("ReduceL2")
 def _norm(call: Call) -> Any:
-    order = int(call.node.op_type[-1])
-    return _reduce(call, lambda over, x: _of_real(call, x, lambda real: p_norm(call, real, order, over)))
+    return _reduce(call, lambda over, x: _of_real(call, x, lambda real: p_norm(call, real, 2, over)))
 
 
 @rule("ReduceSumSquare")

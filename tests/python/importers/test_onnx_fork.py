@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,12 @@ def test_outputs_have_the_rank_that_a_run_says(tmp_path: Path) -> None:
         y, z, _ = exe(x)
         np.testing.assert_array_equal(y, np.maximum(x[:, 0] if shape[1] == 1 else x, 0))
         np.testing.assert_array_equal(z, x.squeeze())
+
+
+def test_every_axis_may_be_the_one_that_is_dropped() -> None:
+    runs = [[f32(*shape)] for shape in product((1, 3), repeat=3)]
+    agrees("agraph (float[n,m,k] x) => (float[] y) { y = Squeeze(x) }", *runs)
+    agrees("agraph (float[n,m,k] x) => (float[] z, float[] y) { y = Squeeze(x) z = Neg(y) }", *runs)
 
 
 def test_a_declared_rank_is_what_runs_must_give() -> None:

@@ -22,12 +22,27 @@ std::vector<Type> infer(const Call& call) {
   return {{start.dtype, call.integers("sizes")}};
 }
 
+// How many of start, start + step, ... lie before end: of integers exactly, also where f64 does not hold them.
+template <typename T>
+double numbers_before(T end, T start, T step) {
+  if constexpr (std::is_integral_v<T>) {
+    const bool up = step > T(0);
+    if (up ? end <= start : end >= start) return 0;
+    const auto wide = [](T x) { return static_cast<uint64_t>(x); };
+    const uint64_t gap = up ? wide(end) - wide(start) : wide(start) - wide(end),
+                   pace = up ? wide(step) : 0 - wide(step);
+    return static_cast<double>(gap / pace + (gap % pace == 0 ? 0 : 1));
+  } else {
+    return std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
+  }
+}
+
 void meaning(const Evaluation& e) {
   visit_wide(e.input(0).dtype, [&](auto zero) {
     using T = decltype(zero);
     const auto read = [&](size_t k) { return e.input(k).values<T>()[0]; };
     const T start = read(0), end = read(1), step = read(2);
-    const double count = std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
+    const double count = step == T(0) ? 0 : numbers_before(end, start, step);
     if (step == T(0) || !(count <= kMost)) {
       fail(e.call, "range_over_c2",
            text("a range from ", +start, " to ", +end, " by ", +step, " has no end or more than ", kMost, " numbers."));

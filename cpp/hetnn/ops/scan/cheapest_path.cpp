@@ -87,7 +87,7 @@ OpDef define_cheapest_path() {
           .infer = infer,
           .meaning = meaning,
           .tolerance = 0,
-          .samples = {"cheapest_path(f32[3,5]) {length = n}", "cheapest_path(f32[1,4]) {length = n}"}};
+          .samples = {"cheapest_path(f32[3,5]) {length = steps}", "cheapest_path(f32[1,4]) {length = steps}"}};
 }
 
 }  // namespace hetnn::ops

@@ -7,7 +7,8 @@ taken: it stands in a loop of one round or none, whose results have a first axis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
@@ -66,6 +67,15 @@ class Forks:
         """Whether nodes that are made now run even where their side is not taken."""
         return self._checked < len(self._path)
 
+    @contextmanager
+    def _taking(self, condition: Any, holds: bool) -> Iterator[None]:
+        """The side of a condition, while nodes of it are made; not longer, also where one is refused."""
+        self._path.append((condition, holds))
+        try:
+            yield
+        finally:
+            self._path.pop()
+
     def converted(self, call: Call, convert: Callable[[list[Any]], list[Any]]) -> list[Any]:
         """What a node gives for inputs some of which are forked, where `convert` says it for those that are not."""
         inputs = [self._picked(x) for x in call.inputs]
@@ -81,23 +91,18 @@ class Forks:
 
         both = []
         for holds in (True, False):
-            self._path.append((fork.condition, holds))
-            try:
-                deeper = _first_fork([self._picked(x) for x in inputs]) is not None
-                both.append(of_side() if deeper else self._guarded(call, of_side))
-            except InvalidModel as error:
-                both.append([Refused(str(error))] * len(call.node.output))
-            finally:
-                self._path.pop()
+            with self._taking(fork.condition, holds):
+                try:
+                    deeper = _first_fork([self._picked(x) for x in inputs]) is not None
+                    both.append(of_side() if deeper else self._guarded(call, of_side))
+                except InvalidModel as error:
+                    both.append([Refused(str(error))] * len(call.node.output))
         return [self.joined(call, fork.condition, a, b, facts=True) for a, b in zip(*both, strict=True)]
 
     def side(self, call: Call, condition: Any, holds: bool, convert: Callable[[], list[Any]]) -> list[Any]:
         """What `convert` gives where the condition holds, or does not."""
-        self._path.append((condition, holds))
-        try:
+        with self._taking(condition, holds):
             return self._guarded(call, convert, sequences=True)
-        finally:
-            self._path.pop()
 
     def _guarded(self, call: Call, convert: Callable[[], list[Any]], sequences: bool = False) -> list[Any]:
         """What `convert` gives, from nodes that run on this side only if need be; `sequences` are always computed."""
@@ -181,9 +186,8 @@ class Forks:
         """What `made` gives for each side."""
         found = []
         for x, holds in zip(fork.sides, (True, False), strict=True):
-            self._path.append((fork.condition, holds))
-            found.append(made(self._picked(x)))
-            self._path.pop()
+            with self._taking(fork.condition, holds):
+                found.append(made(self._picked(x)))
         return found
 
     def left_open(self, call: Call, x: Any) -> AnyRank:

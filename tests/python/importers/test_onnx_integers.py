@@ -132,7 +132,9 @@ def test_sums_of_sizes_of_integers_are_exact(dtype: type[np.generic]) -> None:
     np.testing.assert_array_equal(y, np.array([sum(abs(int(n)) for n in row) for row in x], dtype))
 
 
-@pytest.mark.parametrize("numbers", [(2**53, 2**53 + 3, 1), (-(2**62), 2**62 + 2, 2**61 + 1), (3, -(2**55) - 5, -(2**54))])
+@pytest.mark.parametrize(
+    "numbers", [(2**53, 2**53 + 3, 1), (-(2**62), 2**62 + 2, 2**61 + 1), (3, -(2**55) - 5, -(2**54))]
+)
 def test_ranges_of_integers_that_no_f64_holds(numbers: tuple[int, int, int]) -> None:
     exe = hetnn.compile(model_of("agraph (int64 a, int64 b, int64 c) => (int64[n] y) { y = Range(a, b, c) }"))
     y = exe(*(np.array(n) for n in numbers))

@@ -118,7 +118,7 @@ def test_every_sample(part: int, size: int, target: str) -> None:
 
 
 def numbers_along_an_axis() -> Iterator[tuple[Any, list[Any], str]]:
-    """Every operator with an axis, of numbers of rank 0, which lie on axis 0 or -1 as far as the operator takes them."""
+    """Every operator with an axis, of numbers of rank 0 along axis 0 or -1, where it takes them."""
     axes = [(op, attr) for op in OPERATORS for attr in op["attrs"] if attr["name"] in ("axis", "axes")]
     for op, attr in axes:
         for axis, count in product((0, -1), range(1, len(op["inputs"]) + 1)):

@@ -31,7 +31,8 @@ double numbers_before(T end, T start, T step) {
     const auto wide = [](T x) { return static_cast<uint64_t>(x); };
     const uint64_t gap = up ? wide(end) - wide(start) : wide(start) - wide(end),
                    pace = up ? wide(step) : 0 - wide(step);
-    return static_cast<double>(gap / pace + (gap % pace == 0 ? 0 : 1));
+    const uint64_t count = gap / pace + (gap % pace == 0 ? 0 : 1);
+    return static_cast<double>(count);
   } else {
     return std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
   }

@@ -6,6 +6,7 @@
 #include <pybind11/typing.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -19,6 +20,7 @@
 #include "hetnn/base/counted.h"
 #include "hetnn/base/progress.h"
 #include "hetnn/base/stop.h"
+#include "hetnn/kernels/query/machine.h"
 #include "hetnn/program/pack.h"
 #include "hetnn/runtime/disjoint.h"
 #include "hetnn/runtime/executable.h"
@@ -92,6 +94,29 @@ py::list commands_of(const std::vector<runtime::CommandTime>& times) {
                          py::arg("rivals") = rivals));
   }
   return rows;
+}
+
+// Of a CPU's data sheet as calibrations write it; what it lacks stays as it is.
+kernels::Machine machine_of(const py::dict& sheet) {
+  kernels::Machine out;
+  const auto with = [](const py::handle& from, const char* name, const auto& read) {
+    if (from.contains(name)) read(from[name]);
+  };
+  const auto figure = [](kernels::CoreFigure& into) {
+    return [&into](const py::handle& from) { into = {from["one"].cast<double>(), from["all"].cast<double>()}; };
+  };
+  with(sheet, "threads", [&](const py::handle& from) { out.threads = from.cast<int>(); });
+  with(sheet, "macs_per_us", figure(out.macs_per_us));
+  with(sheet, "barrier_us", [&](const py::handle& from) { out.barrier_us = from.cast<double>(); });
+  constexpr std::array kLevels = {"first_level", "second_level", "third_level", "memory"};
+  for (size_t level = 0; level < kLevels.size(); ++level) {
+    with(sheet, "bytes_per_us", [&](const py::handle& from) { with(from, kLevels[level], figure(out.bytes_per_us[level])); });
+    if (level == kernels::kMemory) continue;
+    with(sheet, "cache_bytes", [&](const py::handle& from) {
+      with(from, kLevels[level], [&](const py::handle& bytes) { out.cache_bytes[level] = bytes.cast<int64_t>(); });
+    });
+  }
+  return out;
 }
 
 std::vector<runtime::Memory> memory_of(const std::vector<py::array>& arrays) {
@@ -439,15 +464,18 @@ void bind_runtime_executable(py::module_& m) {
            "Bytes of the arena for these sizes.")
       .def(
           "described",
-          [](Executable& executable, const Bindings& bindings) {
+          [](Executable& executable, const Bindings& bindings, const std::optional<py::dict>& sheet) {
+            const kernels::Machine machine = sheet ? machine_of(*sheet) : kernels::default_machine();
             std::vector<runtime::CommandTime> rows;
             {
               const py::gil_scoped_release released;
-              rows = executable.described(bindings);
+              rows = executable.described(bindings, machine);
             }
             return commands_of(rows);
           },
-          py::arg("bindings"), "The rows of a run's `commands` without their times, for these sizes.");
+          py::arg("bindings"), py::arg("sheet") = py::none(),
+          "The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine "
+          "that kernels are chosen for, or for that of a measured data sheet.");
 }
 
 }  // namespace hetnn

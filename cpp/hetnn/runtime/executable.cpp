@@ -361,7 +361,7 @@ void Executable::prepare(std::span<const ops::View> inputs, ops::Results& output
   }
 }
 
-std::vector<CommandTime> Executable::described(const Bindings& bindings) {
+std::vector<CommandTime> Executable::described(const Bindings& bindings, const kernels::Machine& machine) {
   const auto loaded = this->loaded();
   std::vector<CommandTime> out;
   std::set<std::string> known = free_symbols(loaded->program);
@@ -370,7 +370,7 @@ std::vector<CommandTime> Executable::described(const Bindings& bindings) {
       const auto bound = bound_for(phase, values_of(known, bindings));
       for (size_t k = bound->phase().begin; k < bound->phase().end; ++k) {
         if (!bound->code(k)) continue;
-        std::vector<CommandTime> rows = bound->code(k)->described();
+        std::vector<CommandTime> rows = bound->code(k)->described(machine);
         std::ranges::move(rows, std::back_inserter(out));
       }
     } catch (const InvalidModel&) {

@@ -108,8 +108,8 @@ class Executable {
   int64_t arena_bytes(const Bindings& bindings);
 
   /// What is told of commands besides their times, for values of all symbols: those of the CPU, in the
-  /// program's order.
-  std::vector<CommandTime> described(const Bindings& bindings);
+  /// program's order; times are predicted for that processor.
+  std::vector<CommandTime> described(const Bindings& bindings, const kernels::Machine& machine);
 
   /// Plans runs for the example's sizes and for all that there is code for, and runs none. Throws what is found.
   void verify() const;

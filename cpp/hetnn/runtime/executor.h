@@ -116,8 +116,9 @@ class BoundCode {
   virtual size_t sure_from() const { return kNoMoment; }
   /// Bytes that it needs beside the buffers at each of its moments, in the arena; none behind the last that is told.
   virtual std::vector<int64_t> scratch_bytes() const { return {}; }
-  /// What is told of its commands besides their times; of devices that have none nothing.
-  virtual std::vector<CommandTime> described() const { return {}; }
+  /// What is told of its commands besides their times, predicted for that processor; of devices that have none
+  /// nothing.
+  virtual std::vector<CommandTime> described(const kernels::Machine& /*machine*/) const { return {}; }
   /// `scratch`: where in the arena those stand, which outlives the visit.
   virtual std::unique_ptr<Visit> open(std::span<const int64_t> scratch) const = 0;
 };

@@ -7,8 +7,21 @@ from typing import Any
 
 from hetnn.inside.timeline import Span, Timeline, Visit
 from hetnn.report.rows import Rows
+from hetnn.report.text import next_best
 
-COLUMNS = ("node", "device", "kernel", "us", "macs", "bytes", "gflops", "gbytes_s", "stall_us")
+COLUMNS = (
+    "node",
+    "device",
+    "kernel",
+    "us",
+    "predicted_us",
+    "macs",
+    "bytes",
+    "gflops",
+    "gbytes_s",
+    "stall_us",
+    "next_best",
+)
 # Of a layer on an NPU; its other keys are those of the CPU's rows.
 _OF_LAYERS = ("op", "tile", "compute_cycles", "memory_cycles", "utilization", "weight_bytes", "energy_nj")
 
@@ -29,6 +42,8 @@ def _kernel(visit: Visit, span: Span) -> dict[str, Any]:
     row = {"node": span.node, "device": visit.device, "kernel": span.kernel, "start_us": more["start_us"]}
     row |= {"us": span.us, "simulated": False, **more}
     row |= {counted: int(more[counted]) for counted in ("macs", "flops", "bytes")}
+    if row["rivals"]:
+        row["next_best"] = next_best(row["rivals"])
     ns = row["wall_us"] * 1e3
     return row | _rates(ns, 2 * more["macs"] + more["flops"], more["bytes"])
 

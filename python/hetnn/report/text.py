@@ -95,6 +95,32 @@ def _fallbacks(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def next_best(rivals: list[Mapping[str, Any]]) -> str:
+    """Why not the next best of a node's kernels: the time that it is predicted to take, or why it does not serve."""
+    rival = rivals[0]
+    if "predicted_us" in rival:
+        return f"{rival['kernel']} {rival['predicted_us']:,.1f} us"
+    refusal = rival["refusal"].rstrip(".")
+    return refusal if refusal.startswith(rival["kernel"]) else f"{rival['kernel']}: {refusal}"
+
+
+def _kernels(report: Mapping[str, Any]) -> list[str]:
+    """The kernels that others stand beside, each with the next best: a line a node, those of one kernel and one refusal
+    together.
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in report["graph"]:
+        if row.get("rivals") and "kernel" in row:
+            apart = row["node"] if "predicted_us" in row["rivals"][0] else None
+            groups.setdefault((row["kernel"], next_best(row["rivals"]), apart), []).append(row)
+    lines = []
+    for (kernel, rival, _), rows in groups.items():
+        names = _some([row["node"] for row in rows])
+        us = sum(row["kernel_us"] for row in rows)
+        lines.append(f"  {names}: {kernel} {us:,.1f} us; {rival}")
+    return lines
+
+
 def _body(row: Mapping[str, Any]) -> list[str]:
     """What a loop repeats: where its nodes are, and why not elsewhere."""
     report = row["report"]
@@ -204,7 +230,7 @@ def costs(report: Mapping[str, Any]) -> str:
 
 
 def as_text(report: Mapping[str, Any]) -> str:
-    """Placement, crossings, rewrites and reasons of `report` (`Executable.report(format="dict")`)."""
+    """Placement, crossings, rewrites, kernels and reasons of `report` (`Executable.report(format="dict")`)."""
     parts = [
         f"target {report['target']}, strategy {report['strategy']}",
         devices_table(report),
@@ -224,6 +250,8 @@ def as_text(report: Mapping[str, Any]) -> str:
         groups = count(len(report["fusions"]), "group")
         parts.append(f"fused: {groups}, {_fewer(saved, 'byte')} through memory")
         parts += [_fusion(row) for row in report["fusions"]]
+    if kernels := _kernels(report):
+        parts += ["kernels on the CPU, and the next best:", *kernels]
     if report["not_on_preferred"]:
         parts += ["not on the accelerator:", *_fallbacks(report)]
     if report.get("bodies"):

@@ -57,13 +57,13 @@ std::unique_ptr<Visit> CpuBound::open(std::span<const int64_t> scratch) const {
   return std::make_unique<CpuVisit>(*this, scratch);
 }
 
-std::vector<CommandTime> CpuBound::described() const {
+std::vector<CommandTime> CpuBound::described(const kernels::Machine& machine) const {
   std::vector<CommandTime> out;
-  for (size_t k = 0; k < commands_.size(); ++k) out.push_back(described(k));
+  for (size_t k = 0; k < commands_.size(); ++k) out.push_back(described(k, machine));
   return out;
 }
 
-CommandTime CpuBound::described(size_t index) const {
+CommandTime CpuBound::described(size_t index, const kernels::Machine& machine) const {
   const BoundCommand& command = commands_[index];
   CommandTime out{.node = command.command.node,
                   .kernel = command.kernel ? std::string(command.variant->name)
@@ -99,7 +99,7 @@ CommandTime CpuBound::described(size_t index) const {
   for (double* const each : {&out.macs, &out.flops, &out.bytes}) *each *= blocks;
   if (!command.kernel) return out;
   const Asked asked = asked_of(command.command, call, *command.variant);
-  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts)) {
+  for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts, machine)) {
     if (row.variant == command.variant) {
       out.predicted_us = blocks * row.predicted_us;
     } else {

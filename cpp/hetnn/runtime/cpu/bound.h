@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/query/machine.h"
 #include "hetnn/ops/sizes.h"
 #include "hetnn/program/cpu_code.h"
 #include "hetnn/runtime/executor.h"
@@ -45,14 +46,14 @@ class CpuBound final : public BoundCode {
 
   std::vector<int64_t> scratch_bytes() const override;
   std::unique_ptr<Visit> open(std::span<const int64_t> scratch) const override;
-  std::vector<CommandTime> described() const override;
+  std::vector<CommandTime> described(const kernels::Machine& machine) const override;
   std::vector<BufferView> views() const override;
   std::vector<Overwrite> overwrites() const override;
   size_t sure_from() const override;
 
   const std::vector<BoundCommand>& commands() const { return commands_; }
   /// What is told of a command besides its times: behind a visit, so that no command waits for it.
-  CommandTime described(size_t index) const;
+  CommandTime described(size_t index, const kernels::Machine& machine = kernels::default_machine()) const;
   /// Commands are run in steps: all of them for the first block, then for the next.
   size_t steps() const { return commands_.size() * static_cast<size_t>(code_.blocks); }
   /// From one block of a buffer to the next.

@@ -256,19 +256,28 @@ def _chain(shape: list[int], steps: list[_Step]) -> _core.Graph:
     return builder.finish()
 
 
+def _apart(elements: int) -> _core.Graph:
+    """A function whose result cannot take its operand's place, which is read once more."""
+    builder = _core.GraphBuilder("sample")
+    kept = builder.create("relu", [builder.add_input("x", "f32", [elements])], {}, name="step0")[0]
+    moved = builder.create("neg", [kept], {}, name="step1")[0]
+    builder.output(builder.create("add", [kept, moved], {}, name="step2")[0])
+    return builder.finish()
+
+
 def _samples() -> list[tuple[str, float, _core.Graph]]:
     """A figure, how much of it the node `step1` of a chain takes, and the chain."""
     vector: _Step = ("relu", None, {})
-    rows, width = 512, 512
+    rows, width, weights = 512, 512, 4096
     product = _chain([rows, width], [vector, ("linear", [width, width], {}), vector])
 
-    # Written over what is read: half of the bytes are held.
     def moved(elements: int) -> tuple[float, _core.Graph]:
-        return 8.0 * elements, _chain([elements], [vector, ("neg", None, {}), vector])
+        return 8.0 * elements, _apart(elements)
 
+    # From memory come weights above all.
     return [
         ("macs", float(rows * width * width), product),
         ("second_level", *moved(1 << 16)),
-        ("third_level", *moved(1 << 21)),
-        ("memory", *moved(1 << 24)),
+        ("third_level", *moved(1 << 19)),
+        ("memory", 4.0 * weights**2, _chain([1, weights], [vector, ("linear", [weights, weights], {}), vector])),
     ]

@@ -80,12 +80,22 @@ Work planes_work(const KernelCall& call, const Machine& machine, int /*threads*/
 }
 
 Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
-  // One load of an input, one of a weight shared by a few pixels, and edges: half of the multiply-adds' time is theirs.
-  constexpr double kLoads = 2;
+  // In the time of so many multiply-adds of vectors a vector of results begins and ends, beside those of its window.
+  // Channels of a group are turned into their places before each of them, and a pixel that is left over in a row waits
+  // for itself, and takes longer to begin.
+  constexpr double kResult = 2, kTurned = 2, kAlone = 2.5, kAloneResult = 16;
   const WindowGeometry g = conv_geometry(call);
   const PanelShape shape = sliding_shape(g);
   Work work = moving(g, shape.packed_bytes(), machine);
-  work.multiplies = kLoads * static_cast<double>(g.out_pixels() * g.taps() * shape.k * shape.panels_per_group());
+  const auto products = static_cast<double>(g.taps() * shape.k), panels = static_cast<double>(shape.panels_per_group());
+  if (g.depthwise()) {
+    work.multiplies = panels * static_cast<double>(g.out_pixels()) * (products + kResult);
+  } else {
+    const int64_t together = grouped_pixels_together(g);
+    work.multiplies = panels * static_cast<double>(g.batch * g.out_height) *
+                      (static_cast<double>(together) * (products * kTurned + kResult) +
+                       static_cast<double>(g.out_width - together) * (products * kAlone + kAloneResult));
+  }
   work.grains = sliding_units(g);
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;

@@ -22,6 +22,12 @@ int64_t blocks_of(const PanelShape& shape, int64_t units) {
                              std::max<int64_t>(1, panels));
 }
 
+// Output columns whose window lies inside the image from left to right.
+Share inner_columns(const WindowGeometry& g) {
+  const int64_t begin = g.columns.windows(0, g.out_width, g.width).begin;
+  return {begin, std::max(begin, g.columns.windows(g.columns.kernel - 1, g.out_width, g.width).end)};
+}
+
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
 class SlidingConv final : public Kernel {
@@ -62,12 +68,6 @@ class SlidingConv final : public Kernel {
   int64_t units_of_image() const { return (g_.out_height + rows_ - 1) / rows_; }
   int64_t units_of_rows() const { return g_.batch * units_of_image(); }
 
-  // Output columns whose window lies inside the image from left to right.
-  Share inner_columns() const {
-    const int64_t begin = g_.columns.windows(0, g_.out_width, g_.width).begin;
-    return {begin, std::max(begin, g_.columns.windows(g_.columns.kernel - 1, g_.out_width, g_.width).end)};
-  }
-
   // Some channels of `rows` output rows, one or two.
   void run_rows(int64_t n, int64_t oy, int64_t rows, Share channels, const std::byte* const* inputs, float* out) const {
     const int64_t first_input = channels.begin / (g_.out_channels / g_.groups) * shape_.k;
@@ -99,7 +99,7 @@ class SlidingConv final : public Kernel {
     };
     ops::WindowAxis both = g_.rows;  // the windows of two rows, a window row apart
     ++both.kernel;
-    const Share inner = inner_columns();
+    const Share inner = inner_columns(g_);
     ops::WindowAxis all = g_.columns;  // the columns of all windows of a tile
     all.kernel = functions_.columns;
     for (int64_t ox = 0, count = 1; ox < g_.out_width; ox += count) {
@@ -154,6 +154,12 @@ PanelShape sliding_shape(const WindowGeometry& g) {
 int64_t sliding_units(const WindowGeometry& g) {
   const int64_t rows = g.batch * g.out_height;
   return rows * blocks_of(sliding_shape(g), rows);
+}
+
+int64_t grouped_pixels_together(const WindowGeometry& g) {
+  constexpr int64_t kPixels = 8;  // of AVX-512, which work is counted for
+  const Share inner = inner_columns(g);
+  return (inner.end - inner.begin) / kPixels * kPixels;
 }
 
 std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g) {

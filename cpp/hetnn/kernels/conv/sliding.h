@@ -17,6 +17,9 @@ PanelShape sliding_shape(const WindowGeometry& g);
 /// Units of rows and blocks of channels that threads share, where rows are computed one by one.
 int64_t sliding_units(const WindowGeometry& g);
 
+/// Outputs of a row that are computed some together, of groups; the others are computed one by one.
+int64_t grouped_pixels_together(const WindowGeometry& g);
+
 std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g);
 
 }  // namespace hetnn::kernels

@@ -9,6 +9,7 @@
 #include "hetnn/kernels/elementwise/steps.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -220,6 +221,29 @@ constexpr Variant of_row(std::string_view op, std::string_view name, ServesFunct
 
 }  // namespace
 
+namespace {
+
+// A function of values that lie alike is computed by vectors; others are brought together one by one.
+template <size_t kOperands>
+Work function_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // In the time of so many multiply-adds of vectors one is computed, and an element alone is moved.
+  constexpr double kTranscendental = 21, kOther = 1, kElement = 3;
+  const TensorView& y = call.outputs[0];
+  const std::span<const TensorView> operands = call.inputs.first(kOperands);
+  const double bytes = bytes_of(operands) + static_cast<double>(y.elem_bytes());
+  const bool transcendental = speed_of(call.params.text("op", "")) == "transcendental";
+  Work work = Work().fetch(bytes, bytes, machine);
+  work.multiplies = vectors_of(y.elems()) * (transcendental ? kTranscendental : kOther);
+  const bool apart = std::ranges::any_of(operands, [&](const TensorView& x) {
+    return x.elems() == y.elems() && x.elems() > 1 && x.layout != y.layout && !(as_nhwc(x) && as_nhwc(y));
+  });
+  if (apart) work.multiplies += static_cast<double>(y.elems()) * kElement;
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(bytes) / 64);
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> elementwise_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "unary",
@@ -228,14 +252,16 @@ std::span<const Variant> elementwise_variants() {
        .serves = serves_unary,
        .create = make_unary,
        .takes_steps = true,
-       .tiles = true},
+       .tiles = true,
+       .work = function_work<1>},
       {.name = "binary",
        .op = {},
        .speed = "elementwise",
        .serves = serves_binary,
        .create = make_binary,
        .takes_steps = true,
-       .tiles = true},
+       .tiles = true,
+       .work = function_work<2>},
       {.name = "doubles", .op = {}, .speed = "elementwise", .serves = serves_doubles, .create = make_doubles},
       {.name = "binary_i8",
        .op = {},

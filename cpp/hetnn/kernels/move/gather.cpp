@@ -9,10 +9,13 @@
 #include "hetnn/kernels/move/pick.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
 namespace {
+
+constexpr int64_t kPanel = 16;  // of a plan's vectors
 
 class Gather final : public Kernel {
  public:
@@ -62,6 +65,17 @@ class Gather final : public Kernel {
   int64_t outer_ = 1, size_ = 0, count_ = 0, slice_bytes_ = 0;
 };
 
+bool lie_plain(const KernelCall& call) {
+  return call.inputs[0].layout == Layout::plain && call.outputs[0].layout == Layout::plain;
+}
+
+/// Whether channels lie side by side, and are enough for vectors.
+bool may_pick(const KernelCall& call) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  return dtype_bytes(x.dtype) == 4 && strides_of(x)[1] == 1 && strides_of(y)[1] == 1 &&
+         x.dims[1] >= kPanel;
+}
+
 /// Channels picked for each pixel, in any layouts.
 class GatherChannels final : public Kernel {
  public:
@@ -72,7 +86,7 @@ class GatherChannels final : public Kernel {
     const TensorView &x = call.inputs[0], &y = call.outputs[0];
     const std::array<int64_t, 8> from = strides_of(x), to = strides_of(y);
     from_step_ = from[1], to_step_ = to[1];
-    if (dtype_bytes(dtype_) == 4 && from_step_ == 1 && to_step_ == 1 && x.dims[1] >= kPanel) pick_ = pick_function();
+    if (may_pick(call)) pick_ = pick_function();
     // Pixels alone: of what has one channel.
     std::vector<int64_t> pixels(y.shape().begin(), y.shape().end());
     pixels[1] = 1;
@@ -107,7 +121,6 @@ class GatherChannels final : public Kernel {
 
  private:
   static constexpr int64_t kPixels = 32;
-  static constexpr int64_t kPanel = 16;  // of a plan's vectors
 
   int64_t plan_bytes() const { return (count_ + kPanel - 1) / kPanel * static_cast<int64_t>(sizeof(Picked)); }
   void pick(const RunContext& context, const Picked* plan, const float* x, float* y) const {
@@ -188,6 +201,24 @@ Refusal serves_gather(const KernelCall& call) {
   return terms.hold(x.dims[axis] > 0 || indices.elems() == 0, "takes elements of what has some; got ", view_text(x));
 }
 
+Work gather_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // In the time of so many multiply-adds of vectors a slice as small as a number is copied, or another begins; nothing
+  // asks for one in memory before its turn, which takes as long as so many bytes that do follow one another.
+  constexpr double kNumber = 1.5, kSlice = 20, kFound_bytes = 6 << 10;
+  const TensorView& x = call.inputs[0];
+  const size_t axis = checked_axis("gather", call.params.integer("axis", 0), x.rank);
+  int64_t slice_bytes = dtype_bytes(x.dtype);
+  for (size_t a = axis + 1; a < static_cast<size_t>(x.rank); ++a) slice_bytes *= x.dims[a];
+  const double written = bytes_of(call.outputs), read = static_cast<double>(x.elem_bytes());
+  const double slices = slice_bytes > 0 ? written / static_cast<double>(slice_bytes) : 0;
+  const bool numbers = slice_bytes == sizeof(uint32_t) || slice_bytes == sizeof(uint64_t);
+  Work work = Work().fetch(2 * written, written + read, machine);
+  if (machine.level_of(written + read) == kMemory && !numbers) work.waited_bytes += slices * kFound_bytes;
+  work.multiplies = slices * (numbers ? kNumber : kSlice);
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(slices));
+  return work;
+}
+
 std::unique_ptr<Kernel> make_gather(const KernelCall& call) {
   const size_t axis = checked_axis("gather", call.params.integer("axis", 0), call.inputs[0].rank);
   return std::make_unique<Gather>(call, axis);
@@ -203,9 +234,20 @@ Refusal serves_gather_channels(const KernelCall& call) {
             "takes channels, axis 1; got axis ", call.params.integer("axis", 0));
 }
 
+Work gather_channels_work(const KernelCall& call, const Machine& machine, int threads) {
+  // In the time of so many multiply-adds of vectors one is picked out of two, and a channel alone is.
+  constexpr double kPicked = 5, kChannel = 1.2;
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  if (lie_plain(call)) return gather_work(call, machine, threads);
+  const double written = bytes_of(call.outputs), pixels = static_cast<double>(y.elems() / std::max<int64_t>(1, y.dims[1]));
+  Work work = Work().fetch(2 * written, written + static_cast<double>(x.elem_bytes()), machine);
+  work.multiplies = pixels * (may_pick(call) ? vectors_of(y.dims[1]) * kPicked : static_cast<double>(y.dims[1]) * kChannel);
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(pixels));
+  return work;
+}
+
 std::unique_ptr<Kernel> make_gather_channels(const KernelCall& call) {
-  const bool plain = call.inputs[0].layout == Layout::plain && call.outputs[0].layout == Layout::plain;
-  return plain ? make_gather(call) : std::make_unique<GatherChannels>(call);
+  return lie_plain(call) ? make_gather(call) : std::make_unique<GatherChannels>(call);
 }
 
 Refusal serves_gather_elements(const KernelCall& call) {

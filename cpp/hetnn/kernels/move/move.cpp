@@ -77,7 +77,24 @@ void copy_nest(const Nest& nest, int thread, int threads, const std::byte* from_
 /// Two elements of four bytes that lie side by side on both sides, as the parts of a complex number.
 using Pair = std::array<uint32_t, 2>;
 
-class StridedCopy final : public Kernel {
+/// A kernel that tells what it moves.
+class Moving : public Kernel {
+ public:
+  virtual Work work(const Machine& machine) const = 0;
+
+ protected:
+  // In the time of so many multiply-adds of vectors one is turned, an element alone is moved, and a row begins.
+  static constexpr double kTurned = 12, kElement = 1.5, kRow = 20;
+};
+
+// Of elements that are read and written once.
+Work moved_once(double bytes, const Machine& machine) {
+  Work work = Work().fetch(2 * bytes, 2 * bytes, machine);
+  work.grains = std::max<int64_t>(1, static_cast<int64_t>(bytes) / 64);
+  return work;
+}
+
+class StridedCopy final : public Moving {
  public:
   struct Copy {
     int input;
@@ -90,6 +107,20 @@ class StridedCopy final : public Kernel {
   }
 
   bool serial() const override { return elems_ < kSerialBelow; }
+
+  Work work(const Machine& machine) const override {
+    Work work = moved_once(static_cast<double>(elems_ * unit_bytes_), machine);
+    for (const auto& [input, nest] : copies_) {
+      if (nest.col_stride(0) == 1 && nest.col_stride(1) == 1) {
+        work.multiplies += static_cast<double>(nest.outer_rows()) * kRow;
+      } else if (unit_bytes_ == sizeof(float) && nest.col_stride(0) == 1 && nest.row_stride(1) == 1) {
+        work.multiplies += vectors_of(nest.elems()) * kTurned;
+      } else {
+        work.multiplies += static_cast<double>(nest.elems()) * kElement;
+      }
+    }
+    return work;
+  }
 
   std::optional<int64_t> view() const override {
     return copies_.size() == 1 && keeps_strides(copies_[0]) ? std::optional(-offset_bytes(copies_[0])) : std::nullopt;
@@ -140,7 +171,7 @@ std::optional<size_t> axis_of_pairs(std::span<const int64_t> shape, const NestOp
   return whole ? out : std::nullopt;
 }
 
-std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t> shape, NestOperand to,
+std::unique_ptr<Moving> one_copy(const KernelCall& call, std::span<const int64_t> shape, NestOperand to,
                                  NestOperand from) {
   std::vector<int64_t> dims(shape.begin(), shape.end());
   const DType dtype = call.outputs[0].dtype;
@@ -161,7 +192,7 @@ std::unique_ptr<Kernel> one_copy(const KernelCall& call, std::span<const int64_t
 NestOperand whole(const TensorView& view) { return {strides_of(view), 0}; }
 
 /// Two nhwc or plain tensors of one shape and of 4-byte elements, by the blocked transposition.
-class LayoutCopy final : public Kernel {
+class LayoutCopy final : public Moving {
  public:
   LayoutCopy(const TensorView& x, const TensorView& y) : to_nhwc_(y.layout == Layout::nhwc) {
     const RowView rows = row_view(to_nhwc_ ? y : x);
@@ -171,6 +202,12 @@ class LayoutCopy final : public Kernel {
     pitch_ = rows.pitch;
   }
   bool serial() const override { return batch_ * channels_ * pixels_ < kSerialBelow; }
+  Work work(const Machine& machine) const override {
+    const int64_t elems = batch_ * channels_ * pixels_;
+    Work work = moved_once(static_cast<double>(elems) * sizeof(float), machine);
+    work.multiplies = vectors_of(elems) * kTurned;
+    return work;
+  }
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const auto* x = reinterpret_cast<const float*>(inputs[0]);
     auto* y = reinterpret_cast<float*>(outputs[0]);
@@ -185,11 +222,20 @@ class LayoutCopy final : public Kernel {
 
 /// Elements in logical order between two layouts of different shapes, of which at least one is nhwc: through plain
 /// scratch.
-class TwoStepReshape final : public Kernel {
+class TwoStepReshape final : public Moving {
  public:
-  TwoStepReshape(std::unique_ptr<Kernel> first, std::unique_ptr<Kernel> second, int64_t middle_bytes)
+  TwoStepReshape(std::unique_ptr<Moving> first, std::unique_ptr<Moving> second, int64_t middle_bytes)
       : first_(std::move(first)), second_(std::move(second)), middle_bytes_(middle_bytes) {}
   int64_t scratch_bytes(int /*threads*/) const override { return middle_bytes_; }
+  Work work(const Machine& machine) const override {
+    Work work = first_->work(machine);
+    const Work second = second_->work(machine);
+    work.multiplies += second.multiplies;
+    for (size_t level = 0; level < work.bytes.size(); ++level) work.bytes[level] += second.bytes[level];
+    work.waited_bytes += second.waited_bytes;
+    work.barriers = 1;
+    return work;
+  }
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     std::byte* middle = context.scratch;
     first_->run(context, inputs, &middle);
@@ -199,7 +245,7 @@ class TwoStepReshape final : public Kernel {
   }
 
  private:
-  std::unique_ptr<Kernel> first_, second_;
+  std::unique_ptr<Moving> first_, second_;
   int64_t middle_bytes_;
 };
 
@@ -208,19 +254,7 @@ TensorView merged(const TensorView& view) {
   return TensorView::plain(view.dtype, std::span(&count, 1));
 }
 
-}  // namespace
-
-// Inference has compared the shapes: any strides of one element size are copied.
-Refusal serves_copy(const KernelCall& call) {
-  const DType to = call.outputs[0].dtype;
-  Terms terms("a copy", call);
-  for (const TensorView& view : call.inputs)
-    terms.hold(dtype_bytes(view.dtype) == dtype_bytes(to), "keeps the dtype; got ", dtype_name(view.dtype), " to ",
-               dtype_name(to));
-  return terms;
-}
-
-std::unique_ptr<Kernel> make_copy(const KernelCall& call) {
+std::unique_ptr<Moving> copy_of(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   const bool turns = x.layout != y.layout && x.layout != Layout::strided && y.layout != Layout::strided;
@@ -228,10 +262,10 @@ std::unique_ptr<Kernel> make_copy(const KernelCall& call) {
   return one_copy(call, y.shape(), whole(y), whole(x));
 }
 
-std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
+std::unique_ptr<Moving> reshape_of(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
-  if (std::ranges::equal(x.shape(), y.shape())) return make_copy(call);
+  if (std::ranges::equal(x.shape(), y.shape())) return copy_of(call);
   if (x.layout == Layout::strided || y.layout == Layout::strided) {
     const std::array<int64_t, 8> apart = strides_of(x);
     const auto rank = static_cast<size_t>(x.rank);
@@ -252,14 +286,14 @@ std::unique_ptr<Kernel> make_reshape(const KernelCall& call) {
   }
   const TensorView middle_x = TensorView::plain(x.dtype, x.shape());
   const TensorView middle_y = TensorView::plain(y.dtype, y.shape());
-  if (plain_order(x)) return make_copy({std::span(&middle_y, 1), call.outputs, call.params});
-  if (plain_order(y)) return make_copy({call.inputs, std::span(&middle_x, 1), call.params});
-  return std::make_unique<TwoStepReshape>(make_copy({call.inputs, std::span(&middle_x, 1), call.params}),
-                                          make_copy({std::span(&middle_y, 1), call.outputs, call.params}),
+  if (plain_order(x)) return copy_of({std::span(&middle_y, 1), call.outputs, call.params});
+  if (plain_order(y)) return copy_of({call.inputs, std::span(&middle_x, 1), call.params});
+  return std::make_unique<TwoStepReshape>(copy_of({call.inputs, std::span(&middle_x, 1), call.params}),
+                                          copy_of({std::span(&middle_y, 1), call.outputs, call.params}),
                                           x.elems() * dtype_bytes(x.dtype));
 }
 
-std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
+std::unique_ptr<Moving> transpose_of(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   const std::vector<int64_t> perm = call.params.integers("perm");
@@ -272,7 +306,7 @@ std::unique_ptr<Kernel> make_transpose(const KernelCall& call) {
   return one_copy(call, y.shape(), whole(y), from);
 }
 
-std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
+std::unique_ptr<Moving> concat_of(const KernelCall& call) {
   const TensorView& y = call.outputs[0];
   const auto axis = checked_axis("concat", call.params.integer("axis"), y.rank);
   std::vector<StridedCopy::Copy> copies;
@@ -287,12 +321,7 @@ std::unique_ptr<Kernel> make_concat(const KernelCall& call) {
   return std::make_unique<StridedCopy>(y.dtype, std::move(copies));
 }
 
-Refusal serves_slice(const KernelCall& call) {
-  const int64_t step = call.params.integer("step", 1);
-  return Terms("slice", call).hold(step >= 1, "takes steps of 1 or more; got ", step);
-}
-
-std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
+std::unique_ptr<Moving> slice_of(const KernelCall& call) {
   const TensorView& x = call.inputs[0];
   const TensorView& y = call.outputs[0];
   const auto axis = checked_axis("slice", call.params.integer("axis", 0), x.rank);
@@ -306,9 +335,34 @@ std::unique_ptr<Kernel> make_slice(const KernelCall& call) {
   return one_copy(call, y.shape(), whole(y), from);
 }
 
-std::unique_ptr<Kernel> make_expand(const KernelCall& call) {
+std::unique_ptr<Moving> expand_of(const KernelCall& call) {
   const TensorView& y = call.outputs[0];
   return one_copy(call, y.shape(), whole(y), broadcast_operand(call.inputs[0], y.shape(), "expand: x"));
+}
+
+std::unique_ptr<Moving> as_strided_of(const KernelCall& call) {
+  const TensorView& y = call.outputs[0];
+  const std::vector<int64_t> strides = call.params.integers("strides");
+  NestOperand from{.strides = {}, .offset = call.params.integer("offset", 0)};
+  std::ranges::copy(strides, from.strides.begin());
+  return one_copy(call, y.shape(), whole(y), from);
+}
+
+}  // namespace
+
+// Inference has compared the shapes: any strides of one element size are copied.
+Refusal serves_copy(const KernelCall& call) {
+  const DType to = call.outputs[0].dtype;
+  Terms terms("a copy", call);
+  for (const TensorView& view : call.inputs)
+    terms.hold(dtype_bytes(view.dtype) == dtype_bytes(to), "keeps the dtype; got ", dtype_name(view.dtype), " to ",
+               dtype_name(to));
+  return terms;
+}
+
+Refusal serves_slice(const KernelCall& call) {
+  const int64_t step = call.params.integer("step", 1);
+  return Terms("slice", call).hold(step >= 1, "takes steps of 1 or more; got ", step);
 }
 
 Refusal serves_as_strided(const KernelCall& call) {
@@ -326,22 +380,27 @@ Refusal serves_as_strided(const KernelCall& call) {
             " to ", view_text(y));
 }
 
-std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) {
-  const TensorView& y = call.outputs[0];
-  const std::vector<int64_t> strides = call.params.integers("strides");
-  NestOperand from{.strides = {}, .offset = call.params.integer("offset", 0)};
-  std::ranges::copy(strides, from.strides.begin());
-  return one_copy(call, y.shape(), whole(y), from);
-}
+std::unique_ptr<Kernel> make_copy(const KernelCall& call) { return copy_of(call); }
+std::unique_ptr<Kernel> make_reshape(const KernelCall& call) { return reshape_of(call); }
+std::unique_ptr<Kernel> make_transpose(const KernelCall& call) { return transpose_of(call); }
+std::unique_ptr<Kernel> make_concat(const KernelCall& call) { return concat_of(call); }
+std::unique_ptr<Kernel> make_slice(const KernelCall& call) { return slice_of(call); }
+std::unique_ptr<Kernel> make_expand(const KernelCall& call) { return expand_of(call); }
+std::unique_ptr<Kernel> make_as_strided(const KernelCall& call) { return as_strided_of(call); }
 
 namespace {
 
-// As much is read as is written, which goes on behind it.
+// As much is read as is written.
 Work move_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   const double written = bytes_of(call.outputs);
-  Work work = Work().fetch(written, written + bytes_of(call.inputs), machine);
+  Work work = Work().fetch(2 * written, written + bytes_of(call.inputs), machine);
   work.grains = std::max<int64_t>(1, static_cast<int64_t>(written) / 64);
   return work;
+}
+
+template <std::unique_ptr<Moving> (*kOf)(const KernelCall&)>
+Work work_of_copies(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return kOf(call)->work(machine);
 }
 
 }  // namespace
@@ -353,47 +412,47 @@ std::span<const Variant> move_variants() {
        .speed = "move",
        .serves = serves_copy,
        .create = make_copy,
-       .work = move_work},
+       .work = work_of_copies<copy_of>},
       {.name = "reshape",
        .op = "reshape",
        .speed = "move",
        .serves = serves_copy,
        .create = make_reshape,
        .layout = LayoutWish::written_plain,
-       .work = move_work},
+       .work = work_of_copies<reshape_of>},
       {.name = "transpose",
        .op = "permute",
        .speed = "move",
        .serves = serves_copy,
        .create = make_transpose,
        .layout = LayoutWish::turned,
-       .work = move_work},
+       .work = work_of_copies<transpose_of>},
       {.name = "concat",
        .op = "concat",
        .speed = "move",
        .serves = serves_copy,
        .create = make_concat,
-       .work = move_work},
+       .work = work_of_copies<concat_of>},
       {.name = "slice",
        .op = "slice",
        .speed = "move",
        .serves = serves_slice,
        .create = make_slice,
-       .work = move_work},
+       .work = work_of_copies<slice_of>},
       {.name = "pad", .op = "pad", .speed = "move", .serves = serves_pad, .create = make_pad, .work = move_work},
       {.name = "gather_channels",
        .op = "gather",
        .speed = "move",
        .serves = serves_gather_channels,
        .create = make_gather_channels,
-       .work = move_work},
+       .work = gather_channels_work},
       {.name = "gather",
        .op = "gather",
        .speed = "move",
        .serves = serves_gather,
        .create = make_gather,
        .layout = LayoutWish::plain,
-       .work = move_work},
+       .work = gather_work},
       {.name = "gather_elements",
        .op = "gather_elements",
        .speed = "move",
@@ -414,7 +473,7 @@ std::span<const Variant> move_variants() {
        .serves = serves_copy,
        .create = make_expand,
        .layout = LayoutWish::written_plain,
-       .work = move_work},
+       .work = work_of_copies<expand_of>},
       // Whoever makes it has inferred its shape, so that it is an expansion, of no axis as a rule.
       {.name = "match_shape",
        .op = "match_shape",
@@ -422,14 +481,14 @@ std::span<const Variant> move_variants() {
        .serves = serves_copy,
        .create = make_expand,
        .layout = LayoutWish::written_plain,
-       .work = move_work},
+       .work = work_of_copies<expand_of>},
       {.name = "as_strided",
        .op = "as_strided",
        .speed = "move",
        .serves = serves_as_strided,
        .create = make_as_strided,
        .layout = LayoutWish::plain,
-       .work = move_work},
+       .work = work_of_copies<as_strided_of>},
       {.name = "arange",
        .op = "arange",
        .speed = "move",
@@ -455,7 +514,8 @@ std::span<const Variant> move_variants() {
        .speed = "move",
        .serves = serves_upsample_bilinear2d,
        .create = make_upsample_bilinear2d,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = upsample_bilinear2d_work},
   };
   return kVariants;
 }

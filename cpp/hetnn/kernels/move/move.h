@@ -38,6 +38,8 @@ Refusal serves_slice(const KernelCall& call);
 std::unique_ptr<Kernel> make_slice(const KernelCall& call);
 Refusal serves_pad(const KernelCall& call);
 std::unique_ptr<Kernel> make_pad(const KernelCall& call);
+Work gather_work(const KernelCall& call, const Machine& machine, int threads);
+Work gather_channels_work(const KernelCall& call, const Machine& machine, int threads);
 Refusal serves_gather(const KernelCall& call);
 std::unique_ptr<Kernel> make_gather(const KernelCall& call);
 Refusal serves_gather_channels(const KernelCall& call);
@@ -55,6 +57,7 @@ Refusal serves_flat_index(const KernelCall& call);
 std::unique_ptr<Kernel> make_flat_index(const KernelCall& call);
 Refusal serves_upsample_nearest2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call);
+Work upsample_bilinear2d_work(const KernelCall& call, const Machine& machine, int threads);
 Refusal serves_upsample_bilinear2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call);
 

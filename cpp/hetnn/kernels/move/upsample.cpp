@@ -7,6 +7,7 @@
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/move/move.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/row_view.h"
 #include "hetnn/ops/resample.h"
 
@@ -116,6 +117,16 @@ std::unique_ptr<Kernel> make_upsample_nearest2d(const KernelCall& call) {
 
 Refusal serves_upsample_bilinear2d(const KernelCall& call) {
   return Terms("upsample_bilinear2d", call).of(DType::f32, 1).hold(serves_with_nhwc(call, serves_nhwc_bilinear));
+}
+
+Work upsample_bilinear2d_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  constexpr double kMean = 13;  // in the time of so many multiply-adds of vectors one becomes the mean of four
+  const TensorView& y = call.outputs[0];
+  const double bytes = bytes_of(call.inputs.first(1)) + bytes_of(call.outputs);
+  Work work = Work().fetch(bytes, bytes, machine);
+  work.multiplies = vectors_of(y.dims[1]) * static_cast<double>(y.dims[0] * y.dims[2] * y.dims[3]) * kMean;
+  work.grains = std::max<int64_t>(1, y.dims[0] * y.dims[2]);
+  return work;
 }
 
 std::unique_ptr<Kernel> make_upsample_bilinear2d(const KernelCall& call) {

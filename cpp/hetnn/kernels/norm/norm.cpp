@@ -10,6 +10,7 @@
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -270,6 +271,42 @@ std::unique_ptr<Kernel> make_group_norm(const KernelCall& call) {
   return std::make_unique<GroupNorm>(call, call.params.integer("groups"));
 }
 
+namespace {
+
+// In the time of so many multiply-adds of vectors one is added to a sum, or mapped, and a pass over a row begins and
+// ends: a sum is added up across its lanes and becomes a factor.
+constexpr double kSum = 2.5, kMap = 3.5, kRow = 27;
+
+Work row_norm_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const TensorView& x = call.inputs[0];
+  const bool rms = call.params.text("operator", "") == "rms_norm", adds = call.params.integer("residual", 0) != 0;
+  const int64_t n = elems_of_last(x, call.params.integer("axes", 1)), rows = n == 0 ? 0 : x.elems() / n;
+  const double bytes = bytes_of(call.inputs) + bytes_of(call.outputs);
+  Work work = Work().fetch(bytes, bytes, machine);
+  const double sums = rms ? 1 : 2, maps = adds ? 2 : 1;
+  work.multiplies = static_cast<double>(rows) * ((sums + maps) * kRow + vectors_of(n) * (sums * kSum + maps * kMap));
+  work.grains = std::max<int64_t>(1, rows);
+  return work;
+}
+
+// Reads its images three times. Of channels side by side each sum waits for the one before.
+Work group_norm_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const Channels c = channels_of(call.inputs[0]);
+  const int64_t groups = std::max<int64_t>(1, call.params.integer("groups"));
+  constexpr double kWaitingSum = 4;
+  const bool nhwc = call.inputs[0].layout == Layout::nhwc;
+  const double read = static_cast<double>(call.inputs[0].elem_bytes());
+  Work work = Work().fetch(3 * read + bytes_of(call.outputs), 2 * read, machine);
+  const auto images = static_cast<double>(c.batch), rows = static_cast<double>(nhwc ? c.pixels : c.channels);
+  const double sums = 2 * (nhwc ? kWaitingSum : kSum), vectors = rows * vectors_of(nhwc ? c.channels : c.pixels);
+  work.multiplies = images * (vectors * (sums + kMap) + static_cast<double>(nhwc ? groups : c.channels) * 3 * kRow);
+  const int64_t together = nhwc ? std::max<int64_t>(1, 16 * groups / std::max<int64_t>(1, c.channels)) : 1;
+  work.grains = std::max<int64_t>(1, c.batch * ((groups + together - 1) / together));
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> norm_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "layer_norm",
@@ -278,21 +315,24 @@ std::span<const Variant> norm_variants() {
        .serves = serves_layer_norm,
        .create = make_layer_norm,
        .layout = LayoutWish::plain,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = row_norm_work},
       {.name = "rms_norm",
        .op = "rms_norm",
        .speed = "norm",
        .serves = serves_rms_norm,
        .create = make_rms_norm,
        .layout = LayoutWish::plain,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = row_norm_work},
       {.name = "group_norm",
        .op = "group_norm",
        .speed = "norm",
        .serves = serves_group_norm,
        .create = make_group_norm,
        .layout = LayoutWish::kept,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = group_norm_work},
       {.name = "batch_norm_training",
        .op = "batch_norm_training",
        .speed = "norm",
@@ -309,13 +349,15 @@ std::span<const Variant> norm_variants() {
        .speed = "norm",
        .serves = serves_softmax,
        .create = make_softmax,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = softmax_work},
       {.name = "log_softmax",
        .op = "log_softmax",
        .speed = "norm",
        .serves = serves_log_softmax,
        .create = make_log_softmax,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = log_softmax_work},
   };
   return kVariants;
 }

@@ -15,6 +15,9 @@
 
 namespace hetnn::kernels {
 
+Work softmax_work(const KernelCall& call, const Machine& machine, int threads);
+Work log_softmax_work(const KernelCall& call, const Machine& machine, int threads);
+
 Refusal serves_layer_norm(const KernelCall& call);
 std::unique_ptr<Kernel> make_layer_norm(const KernelCall& call);
 Refusal serves_rms_norm(const KernelCall& call);

@@ -5,13 +5,17 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/elementwise/steps.h"
+#include "hetnn/kernels/gemm/split.h"
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/norm.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
+
+constexpr int64_t kLeastRow = 24;  // along the axis, of lines that are computed one by one
 
 class Softmax final : public Kernel {
  public:
@@ -127,7 +131,7 @@ class Softmax final : public Kernel {
     });
   }
 
-  bool short_or_strided() const { return axis_steps_[1] != 1 || axis_steps_[0] != 1 || n_ < 24; }
+  bool short_or_strided() const { return axis_steps_[1] != 1 || axis_steps_[0] != 1 || n_ < kLeastRow; }
 
   bool log_;
   const RowOps* ops_;
@@ -141,6 +145,29 @@ Refusal serves(std::string_view name, const KernelCall& call) {
   return Terms(name, call).of(DType::f32, 1).hold(call.inputs[0].rank > 0, "takes one axis or more").steps_on_tiles();
 }
 
+// Three passes over each line: its largest element, exponentials and their sum, and what they are divided by. Short or
+// strided lines are turned first, element by element where they do not lie side by side.
+Work work_of(const KernelCall& call, const Machine& machine, int64_t axis_from, bool log) {
+  // In the time of so many multiply-adds of vectors one goes through the passes, the numbers of a line or of lines side by
+  // side are found, an element is turned there and back, and one behind the last vector has its logarithm.
+  constexpr double kVector = 18, kLine = 60, kLines = 100, kElement = 2.4, kRest = 10;
+  const TensorView& x = call.inputs[0];
+  const auto axis = checked_axis("softmax", call.params.integer("axis", axis_from), x.rank);
+  const int64_t n = std::max<int64_t>(1, x.dims[axis]), lines = x.elems() / n;
+  const double bytes = bytes_of(call.inputs.first(1)) + bytes_of(call.outputs.first(1));
+  Work work = Work().fetch(bytes, bytes, machine);
+  const bool along = strides_of(x)[axis] == 1 && strides_of(call.outputs[0])[axis] == 1;
+  if (along && n >= kLeastRow) {
+    work.multiplies = static_cast<double>(lines) * (vectors_of(n) * kVector + kLine);
+    if (log) work.multiplies += static_cast<double>(lines * (n % kPanel)) * kRest;
+  } else {
+    work.multiplies = vectors_of(lines) * (static_cast<double>(n) * kVector + kLines);
+    if (along) work.multiplies += static_cast<double>(x.elems()) * kElement;
+  }
+  work.grains = std::max<int64_t>(1, along ? lines : (lines + kSoftmaxColumns - 1) / kSoftmaxColumns);
+  return work;
+}
+
 std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view op, bool log) {
   return std::make_unique<Softmax>(call, checked_axis(op, call.params.integer("axis", -1), call.inputs[0].rank), log);
 }
@@ -149,6 +176,12 @@ std::unique_ptr<Kernel> make(const KernelCall& call, std::string_view op, bool l
 
 Refusal serves_softmax(const KernelCall& call) { return serves("softmax", call); }
 Refusal serves_log_softmax(const KernelCall& call) { return serves("log_softmax", call); }
+Work softmax_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return work_of(call, machine, -1, false);
+}
+Work log_softmax_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  return work_of(call, machine, -1, true);
+}
 std::unique_ptr<Kernel> make_softmax(const KernelCall& call) { return make(call, "softmax", false); }
 std::unique_ptr<Kernel> make_log_softmax(const KernelCall& call) { return make(call, "log_softmax", true); }
 

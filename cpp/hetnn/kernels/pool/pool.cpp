@@ -11,6 +11,7 @@
 #include "hetnn/kernels/layout_adapter.h"
 #include "hetnn/kernels/pool/window_ops.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -200,6 +201,58 @@ std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
 std::unique_ptr<Kernel> make_adaptive_avg_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_adaptive_pool);
 }
+namespace {
+
+// In the time of so many multiply-adds of vectors one of a window's pixel joins the sum or the largest so far: of four
+// that are computed together, and of one alone, which waits for the pixel before.
+struct Join {
+  double together, alone;
+};
+constexpr Join kSum = {0.8, 1.7}, kMax = {1.3, 2.7};
+
+// Windows of so many pixels in all, from which so many outputs are made.
+Work windows_work(const KernelCall& call, const Machine& machine, double pixels, double outputs, const Join& join) {
+  constexpr double kOutput = 8;  // a vector of an output begins and ends
+  constexpr int64_t kTogether = 4;
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  const auto vectors = static_cast<int64_t>(vectors_of(y.dims[1] * dtype_bytes(x.dtype) / dtype_bytes(DType::f32)));
+  // Lines of the cache hold what lies between the pixels, too.
+  const auto bytes = static_cast<double>(x.span_bytes() + y.span_bytes());
+  Work work = Work().fetch(bytes, bytes, machine);
+  const auto together = static_cast<double>(vectors / kTogether * kTogether);
+  const double joins = together * join.together + static_cast<double>(vectors % kTogether) * join.alone;
+  work.multiplies = pixels * joins + outputs * kOutput * static_cast<double>(vectors);
+  return work;
+}
+
+template <PoolKind kind>
+Work pool_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const WindowGeometry g = pool_geometry(call, call.inputs[0], call.outputs[0]);
+  const auto outputs = static_cast<double>(g.out_pixels());
+  Work work = windows_work(call, machine, outputs * static_cast<double>(g.taps()), outputs,
+                           kind == PoolKind::max ? kMax : kSum);
+  work.grains = std::max<int64_t>(1, g.batch * g.out_height);
+  return work;
+}
+
+Work adaptive_pool_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  const TensorView &x = call.inputs[0], &y = call.outputs[0];
+  // Pixels of all cells along an axis: neighbours may share one.
+  const auto covered = [](int64_t size, int64_t cells) {
+    int64_t out = 0;
+    for (int64_t cell = 0; cell < cells; ++cell) out += ((cell + 1) * size + cells - 1) / cells - cell * size / cells;
+    return static_cast<double>(out);
+  };
+  const auto images = static_cast<double>(y.dims[0]);
+  const double outputs = images * static_cast<double>(y.dims[2] * y.dims[3]);
+  Work work = windows_work(call, machine, images * covered(x.dims[2], y.dims[2]) * covered(x.dims[3], y.dims[3]),
+                           outputs, kSum);
+  work.grains = std::max<int64_t>(1, y.dims[0] * y.dims[2] * y.dims[3] * ((y.dims[1] + 63) / 64));
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> pool_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "max_pool2d",
@@ -208,14 +261,16 @@ std::span<const Variant> pool_variants() {
        .serves = serves_pool2d,
        .create = make_max_pool2d,
        .layout = LayoutWish::channels_last,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = pool_work<PoolKind::max>},
       {.name = "max_pool2d_i8",
        .op = "max_pool2d",
        .speed = "pool",
        .serves = serves_integer_max_pool2d,
        .create = make_integer_max_pool2d,
        .layout = LayoutWish::channels_last,
-       .integers = true},
+       .integers = true,
+       .work = pool_work<PoolKind::max>},
       {.name = "max_pool_gradient",
        .op = "max_pool_gradient",
        .speed = "pool",
@@ -235,14 +290,16 @@ std::span<const Variant> pool_variants() {
        .serves = serves_pool2d,
        .create = make_avg_pool2d,
        .layout = LayoutWish::channels_last,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = pool_work<PoolKind::average>},
       {.name = "adaptive_avg_pool2d",
        .op = "adaptive_avg_pool2d",
        .speed = "pool",
        .serves = serves_pool2d,
        .create = make_adaptive_avg_pool2d,
        .layout = LayoutWish::channels_last,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = adaptive_pool_work},
   };
   return kVariants;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "hetnn/base/error.h"
+#include "hetnn/kernels/elementwise/sum_step.h"
 #include "hetnn/kernels/gemm/split.h"
 
 namespace hetnn::kernels {
@@ -29,15 +30,35 @@ Work work_of_class(std::string_view name, const Amounts& amounts, const Machine&
   return work.fetch(amounts.bytes * at->bytes, amounts.bytes, machine);
 }
 
+// Steps run on tiles that are in the first-level cache, each a pass over them but for bounds, which most kernels have in
+// registers; their operands come from where they are.
+void add_steps(Work& work, const Variant& variant, const KernelCall& call, const Machine& machine) {
+  // In the time of so many multiply-adds of vectors a step computes one.
+  constexpr double kTranscendental = 17, kOther = 5;
+  if (call.steps.empty()) return;
+  const double vectors = static_cast<double>(call.outputs[0].elems()) / kPanel;
+  const double written = bytes_of(call.outputs.first(1));
+  for (const Step& step : call.steps) {
+    const bool in_registers = !variant.tiles && (step.function == "relu" || step.function == "clamp");
+    work.apart += in_registers ? 0 : vectors * (speed_of(step.function) == "transcendental" ? kTranscendental : kOther);
+    if (step.input < 0) continue;
+    for (int k = 0; k < operand_count(step); ++k) {
+      const double read = static_cast<double>(call.inputs[static_cast<size_t>(step.input + k)].elem_bytes());
+      work.fetch(read, read + written, machine);
+    }
+  }
+}
+
 }  // namespace
 
 Work work_of(const Variant& variant, const KernelCall& call, const Amounts& amounts, const Machine& machine,
              int threads) {
-  if (variant.work) return variant.work(call, machine, threads);
   std::string_view name = variant.speed;
   // Elementwise functions share kernels.
   if (name == "elementwise" && variant.op.empty()) name = speed_of(call.params.text("op", ""));
-  return work_of_class(name, amounts, machine);
+  Work work = variant.work ? variant.work(call, machine, threads) : work_of_class(name, amounts, machine);
+  add_steps(work, variant, call, machine);
+  return work;
 }
 
 Work work_of_meaning(const Amounts& amounts) {
@@ -81,6 +102,8 @@ double product_multiplies(int64_t rows, int64_t taps, int64_t k, int64_t cols) {
   const double least = static_cast<double>(tiles) * kLeastSums * (panels > 1 ? wide / 2 : 1);
   return product_steps(taps, k) * std::max(sums, least);
 }
+
+double vectors_of(int64_t lanes) { return static_cast<double>((lanes + kPanel - 1) / kPanel); }
 
 double bytes_of(std::span<const TensorView> views) {
   double out = 0;

@@ -29,6 +29,9 @@ struct Work {
   }
 };
 
+/// Vectors that hold so many lanes, of which the last may be empty in part.
+double vectors_of(int64_t lanes);
+
 /// Of the elements of such operands or results.
 double bytes_of(std::span<const TensorView> views);
 
@@ -39,7 +42,7 @@ struct Amounts {
 };
 
 /// What a variant's work is for a call that it serves: its own account, or what kernels of its class make of the
-/// amounts.
+/// amounts; and what the steps behind it take.
 Work work_of(const Variant& variant, const KernelCall& call, const Amounts& amounts, const Machine& machine,
              int threads);
 

@@ -6,7 +6,9 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/kernels/epilogue.h"
+#include "hetnn/kernels/gemm/split.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/recurrent/cells.h"
 
 namespace hetnn::kernels {
@@ -108,6 +110,32 @@ Refusal serves(std::string_view name, const KernelCall& call, Cell cell) {
   return Terms(name, call).of(DType::f32, own).plain().steps_on_rows();
 }
 
+// Of every step the products of all gates and the functions of the cells. A step begins when all threads have ended
+// the one before, and reads each thread's part of the weights again, for a few sequences at once.
+Work recurrent_work(const KernelCall& call, const Machine& machine, int threads, Cell cell) {
+  // In the time of so many multiply-adds of vectors a row's sum is added up across its lanes, and sixteen cells are made
+  // of their gates.
+  constexpr double kRow = 4, kLstm = 100, kGru = 60;
+  constexpr int64_t kStates = 4;
+  const int64_t steps = call.inputs[0].dims[0], batch = call.inputs[0].dims[1], units = call.inputs[1].dims[1];
+  const int64_t rows = (cell == Cell::lstm ? 4 : 3) * units, groups = (units + kPanel - 1) / kPanel;
+  const double weights = static_cast<double>(rows * units) * sizeof(float);
+  const double rounds = static_cast<double>(steps * ((batch + kStates - 1) / kStates));
+  Work work = Work().fetch(bytes_of(call.outputs) + static_cast<double>(call.inputs[0].elem_bytes()), weights, machine);
+  work.bytes[machine.level_of(weights / std::max(1, threads))] += rounds * weights;
+  const auto cells = static_cast<double>(steps * batch);
+  work.multiplies = cells * static_cast<double>(rows) * (vectors_of(units) + kRow);
+  work.apart = cells * static_cast<double>(groups) * (cell == Cell::lstm ? kLstm : kGru);
+  work.grains = std::max<int64_t>(1, groups);
+  work.barriers = static_cast<int>(steps);
+  return work;
+}
+
+template <Cell cell>
+Work work_of_cell(const KernelCall& call, const Machine& machine, int threads) {
+  return recurrent_work(call, machine, threads, cell);
+}
+
 }  // namespace
 
 Refusal serves_lstm(const KernelCall& call) { return serves("lstm", call, Cell::lstm); }
@@ -125,14 +153,16 @@ std::span<const Variant> recurrent_variants() {
        .serves = serves_lstm,
        .create = make_lstm,
        .layout = LayoutWish::plain,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = work_of_cell<Cell::lstm>},
       {.name = "gru",
        .op = "gru",
        .speed = "product",
        .serves = serves_gru,
        .create = make_gru,
        .layout = LayoutWish::plain,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = work_of_cell<Cell::gru>},
   };
   return kVariants;
 }

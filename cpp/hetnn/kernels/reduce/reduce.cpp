@@ -14,6 +14,7 @@
 #include "hetnn/kernels/nest.h"
 #include "hetnn/kernels/norm/row_ops.h"
 #include "hetnn/kernels/query/terms.h"
+#include "hetnn/kernels/query/work.h"
 #include "hetnn/kernels/row_view.h"
 
 namespace hetnn::kernels {
@@ -210,6 +211,8 @@ class PlainReduce final : public Kernel {
 /// f32 where the reduced elements of an output form dense rows, or where outputs lie side by side.
 class FastReduce final : public Kernel {
  public:
+  static constexpr int64_t kColumns = 256;  // of outputs side by side that are computed together
+
   FastReduce(ReduceOp op, ReduceSpace space)
       : op_(op), space_(std::move(space)), rows_dense_(dense_rows(space_)), row_ops_(&row_ops()) {
     combine_ = block_function(op == ReduceOp::max   ? ops::Function::maximum
@@ -226,6 +229,10 @@ class FastReduce final : public Kernel {
     if (op != ReduceOp::sum && op != ReduceOp::mean && op != ReduceOp::max && op != ReduceOp::min) return false;
     if (space.count == 0) return false;
     return dense_rows(space) || (space.outputs.col_stride(0) == 1 && space.outputs.col_stride(1) == 1);
+  }
+
+  static bool dense_rows(const ReduceSpace& space) {
+    return space.inputs.col_stride(1) == 1 && space.inputs.cols() >= 16;
   }
 
   bool serial() const override { return space_.outputs.elems() * space_.count < 8192; }
@@ -252,7 +259,6 @@ class FastReduce final : public Kernel {
   }
 
  private:
-  static constexpr int64_t kColumns = 256;
   static constexpr int64_t kBlock = 64, kMostChunks = 32;  // rows
 
   // Long sums of a few columns side by side, as of the channels of images: their rows are shared by the threads.
@@ -282,10 +288,6 @@ class FastReduce final : public Kernel {
       }
       space_.steps.apply_in_place(space_.outputs, tile, inputs, y);
     });
-  }
-
-  static bool dense_rows(const ReduceSpace& space) {
-    return space.inputs.col_stride(1) == 1 && space.inputs.cols() >= 16;
   }
 
   float reduce_rows(const float* x) const {
@@ -395,6 +397,35 @@ std::unique_ptr<Kernel> make_reduce(const KernelCall& call) {
   });
 }
 
+namespace {
+
+// What is reduced lies in dense rows, or the outputs side by side, and is read by vectors; else one by one.
+Work reduce_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+  // In the time of so many multiply-adds of vectors one joins a row's sum, of four, or the largest so far, for which the
+  // next waits, and a row begins and ends; one of outputs side by side joins; and an element alone does.
+  constexpr double kSum = 2.6, kLargest = 6.4, kRow = 64, kRowOfLargest = 100, kSumOfColumns = 3.8, kColumns = 5.5;
+  constexpr double kElement = 1.5, kOutput = 92;
+  const std::optional<ReduceOp> op = reduce_op_from_name(call.params.text("op"));
+  const auto read = static_cast<double>(call.inputs[0].elem_bytes());
+  Work work = Work().fetch(read + bytes_of(call.outputs.first(1)), read, machine);
+  const ReduceSpace space = reduce_space(call, is_arg(*op));
+  const auto outputs = static_cast<double>(space.outputs.elems()), count = static_cast<double>(space.count);
+  const bool adds = *op == ReduceOp::sum || *op == ReduceOp::mean;
+  work.grains = std::max<int64_t>(1, space.outputs.elems());
+  if (call.inputs[0].dtype != DType::f32 || !FastReduce::serves(*op, space)) {
+    work.multiplies = outputs * (count * kElement + kOutput);
+  } else if (FastReduce::dense_rows(space)) {
+    work.multiplies = outputs * static_cast<double>(space.inputs.outer_rows()) *
+                      (vectors_of(space.inputs.cols()) * (adds ? kSum : kLargest) + (adds ? kRow : kRowOfLargest));
+  } else {
+    work.multiplies = vectors_of(space.outputs.elems()) * (count * (adds ? kSumOfColumns : kColumns));
+    work.grains = std::max<int64_t>(1, space.outputs.elems() / FastReduce::kColumns);
+  }
+  return work;
+}
+
+}  // namespace
+
 std::span<const Variant> reduce_variants() {
   static constexpr Variant kVariants[] = {
       {.name = "reduce",
@@ -402,33 +433,38 @@ std::span<const Variant> reduce_variants() {
        .speed = "reduce",
        .serves = serves_reduce,
        .create = make_reduce,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = reduce_work},
       {.name = "reduce",
        .op = "mean",
        .speed = "reduce",
        .serves = serves_reduce,
        .create = make_reduce,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = reduce_work},
       {.name = "reduce",
        .op = "reduce_max",
        .speed = "reduce",
        .serves = serves_reduce,
        .create = make_reduce,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = reduce_work},
       {.name = "reduce",
        .op = "reduce_min",
        .speed = "reduce",
        .serves = serves_reduce,
        .create = make_reduce,
-       .takes_steps = true},
+       .takes_steps = true,
+       .work = reduce_work},
       {.name = "reduce",
        .op = "prod",
        .speed = "reduce",
        .serves = serves_reduce,
        .create = make_reduce,
-       .takes_steps = true},
-      {.name = "reduce", .op = "any", .speed = "reduce", .serves = serves_reduce, .create = make_reduce},
-      {.name = "reduce", .op = "all", .speed = "reduce", .serves = serves_reduce, .create = make_reduce},
+       .takes_steps = true,
+       .work = reduce_work},
+      {.name = "reduce", .op = "any", .speed = "reduce", .serves = serves_reduce, .create = make_reduce, .work = reduce_work},
+      {.name = "reduce", .op = "all", .speed = "reduce", .serves = serves_reduce, .create = make_reduce, .work = reduce_work},
   };
   return kVariants;
 }

@@ -100,7 +100,8 @@ CommandTime CpuBound::described(size_t index, const kernels::Machine& machine) c
   if (!command.kernel) return out;
   const Asked asked = asked_of(command.command, call, *command.variant);
   for (kernels::Ranked& row : kernels::ranked(kernels::variants_of(call), asked.call(), amounts, machine)) {
-    if (row.variant == command.variant) {
+    // Operators that share a kernel have rows of one name.
+    if (row.variant->name == command.variant->name) {
       out.predicted_us = blocks * row.predicted_us;
     } else {
       out.rivals.push_back({std::string(row.variant->name), blocks * row.predicted_us, row.refusal.value_or("")});

@@ -110,7 +110,8 @@ kernels::Machine machine_of(const py::dict& sheet) {
   with(sheet, "barrier_us", [&](const py::handle& from) { out.barrier_us = from.cast<double>(); });
   constexpr std::array kLevels = {"first_level", "second_level", "third_level", "memory"};
   for (size_t level = 0; level < kLevels.size(); ++level) {
-    with(sheet, "bytes_per_us", [&](const py::handle& from) { with(from, kLevels[level], figure(out.bytes_per_us[level])); });
+    with(sheet, "bytes_per_us",
+         [&](const py::handle& from) { with(from, kLevels[level], figure(out.bytes_per_us[level])); });
     if (level == kernels::kMemory) continue;
     with(sheet, "cache_bytes", [&](const py::handle& from) {
       with(from, kLevels[level], [&](const py::handle& bytes) { out.cache_bytes[level] = bytes.cast<int64_t>(); });

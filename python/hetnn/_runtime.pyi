@@ -226,10 +226,12 @@ class Executable:
         Bytes of the arena for these sizes.
         """
     def described(
-        self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex]
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        sheet: dict[str, typing.Any] | None = None,
     ) -> list[typing.Any]:
         """
-        The rows of a run's `commands` without their times, for these sizes.
+        The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine that kernels are chosen for, or for that of a measured data sheet.
         """
     def example_shapes(self) -> dict[str, list[int]]:
         """

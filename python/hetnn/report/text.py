@@ -109,7 +109,7 @@ def _kernels(report: Mapping[str, Any]) -> list[str]:
     together.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in report["graph"]:
+    for row in report.get("graph", ()):
         if row.get("rivals") and "kernel" in row:
             apart = row["node"] if "predicted_us" in row["rivals"][0] else None
             groups.setdefault((row["kernel"], next_best(row["rivals"]), apart), []).append(row)

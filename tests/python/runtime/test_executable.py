@@ -308,6 +308,53 @@ def test_a_report_has_the_ranked_kernels_of_a_profile() -> None:
     assert told["rivals"] == row["rivals"]
 
 
+def test_a_profile_and_a_report_print_the_next_best_kernel() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wide, self.each = torch.nn.Conv2d(16, 16, 3, padding=1), torch.nn.Conv2d(16, 16, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.each(self.wide(x)).amax((2, 3))
+            return result
+
+    x = torch.zeros(1, 16, 24, 24)
+    executable = hetnn.compile(Net().eval(), args=(x,))
+    rows = executable.profile(x)
+    wide, each = (row for row in rows if row["kernel"].startswith("conv2d"))
+    rival = wide["rivals"][0]
+    assert wide["next_best"] == f"{rival['kernel']} {rival['predicted_us']:,.1f} us"
+    refusal = each["rivals"][0]["refusal"]
+    assert each["next_best"] == refusal.rstrip(".")
+    printed = str(rows).splitlines()
+    assert printed[0].split()[-1] == "next_best"
+    assert any(line.endswith(wide["next_best"]) for line in printed)
+    told = executable.report("text").splitlines()
+    begin = told.index("kernels on the CPU, and the next best:")
+    assert f"  {wide['node']}: {wide['kernel']} {wide['predicted_us']:,.1f} us; {wide['next_best']}" in told[begin:]
+    assert f"  {each['node']}: {each['kernel']} {each['predicted_us']:,.1f} us; {each['next_best']}" in told[begin:]
+
+
+def test_the_next_best_of_one_refusal_are_one_line() -> None:
+    report = hetnn.compile(torch.nn.Conv2d(16, 16, 1), args=(torch.zeros(1, 16, 24, 24),)).report("dict")
+    (row,) = [row for row in report["graph"] if row.get("rivals")]
+    report["graph"] += [{**row, "node": "again"}]
+    lines = [line for line in str(report).splitlines() if line.startswith(f"  {row['node']}, again: {row['kernel']} ")]
+    assert len(lines) == 1
+    assert f" {2 * row['kernel_us']:,.1f} us; " in lines[0]
+
+
+def test_kernels_that_operators_share_are_no_rivals_of_themselves() -> None:
+    graph = """graph @g {stage = imported} (%x: f32[64,64]) -> (%y) {
+      %y = reduce_max(%x) {axes = [1]} : f32[64]
+    }
+    """
+    (row,) = hetnn.compile(graph, "cpu").profile(np.zeros((64, 64), np.float32))
+    assert row["kernel"] == "reduce"
+    assert row["predicted_us"] > 0
+    assert row["rivals"] == []
+
+
 def test_rivals_of_a_deterministic_kernel_say_how_they_round() -> None:
     layer, x = torch.nn.Conv2d(16, 16, 3, padding=1), torch.zeros(1, 16, 24, 24)
     executable = hetnn.compile(layer, args=(x,), deterministic=True)

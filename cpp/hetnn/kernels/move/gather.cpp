@@ -72,8 +72,7 @@ bool lie_plain(const KernelCall& call) {
 /// Whether channels lie side by side, and are enough for vectors.
 bool may_pick(const KernelCall& call) {
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  return dtype_bytes(x.dtype) == 4 && strides_of(x)[1] == 1 && strides_of(y)[1] == 1 &&
-         x.dims[1] >= kPanel;
+  return dtype_bytes(x.dtype) == 4 && strides_of(x)[1] == 1 && strides_of(y)[1] == 1 && x.dims[1] >= kPanel;
 }
 
 /// Channels picked for each pixel, in any layouts.
@@ -239,9 +238,11 @@ Work gather_channels_work(const KernelCall& call, const Machine& machine, int th
   constexpr double kPicked = 5, kChannel = 1.2;
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   if (lie_plain(call)) return gather_work(call, machine, threads);
-  const double written = bytes_of(call.outputs), pixels = static_cast<double>(y.elems() / std::max<int64_t>(1, y.dims[1]));
+  const double written = bytes_of(call.outputs),
+               pixels = static_cast<double>(y.elems() / std::max<int64_t>(1, y.dims[1]));
   Work work = Work().fetch(2 * written, written + static_cast<double>(x.elem_bytes()), machine);
-  work.multiplies = pixels * (may_pick(call) ? vectors_of(y.dims[1]) * kPicked : static_cast<double>(y.dims[1]) * kChannel);
+  work.multiplies =
+      pixels * (may_pick(call) ? vectors_of(y.dims[1]) * kPicked : static_cast<double>(y.dims[1]) * kChannel);
   work.grains = std::max<int64_t>(1, static_cast<int64_t>(pixels));
   return work;
 }

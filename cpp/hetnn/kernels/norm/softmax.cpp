@@ -148,8 +148,8 @@ Refusal serves(std::string_view name, const KernelCall& call) {
 // Three passes over each line: its largest element, exponentials and their sum, and what they are divided by. Short or
 // strided lines are turned first, element by element where they do not lie side by side.
 Work work_of(const KernelCall& call, const Machine& machine, int64_t axis_from, bool log) {
-  // In the time of so many multiply-adds of vectors one goes through the passes, the numbers of a line or of lines side by
-  // side are found, an element is turned there and back, and one behind the last vector has its logarithm.
+  // In the time of so many multiply-adds of vectors one goes through the passes, the numbers of a line or of lines side
+  // by side are found, an element is turned there and back, and one behind the last vector has its logarithm.
   constexpr double kVector = 18, kLine = 60, kLines = 100, kElement = 2.4, kRest = 10;
   const TensorView& x = call.inputs[0];
   const auto axis = checked_axis("softmax", call.params.integer("axis", axis_from), x.rank);

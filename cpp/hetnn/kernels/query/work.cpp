@@ -30,8 +30,8 @@ Work work_of_class(std::string_view name, const Amounts& amounts, const Machine&
   return work.fetch(amounts.bytes * at->bytes, amounts.bytes, machine);
 }
 
-// Steps run on tiles that are in the first-level cache, each a pass over them but for bounds, which most kernels have in
-// registers; their operands come from where they are.
+// Steps run on tiles that are in the first-level cache, each a pass over them but for bounds, which most kernels have
+// in registers; their operands come from where they are.
 void add_steps(Work& work, const Variant& variant, const KernelCall& call, const Machine& machine) {
   // In the time of so many multiply-adds of vectors a step computes one.
   constexpr double kTranscendental = 17, kOther = 5;

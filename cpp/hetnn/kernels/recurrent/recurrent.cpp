@@ -113,8 +113,8 @@ Refusal serves(std::string_view name, const KernelCall& call, Cell cell) {
 // Of every step the products of all gates and the functions of the cells. A step begins when all threads have ended
 // the one before, and reads each thread's part of the weights again, for a few sequences at once.
 Work recurrent_work(const KernelCall& call, const Machine& machine, int threads, Cell cell) {
-  // In the time of so many multiply-adds of vectors a row's sum is added up across its lanes, and sixteen cells are made
-  // of their gates.
+  // In the time of so many multiply-adds of vectors a row's sum is added up across its lanes, and sixteen cells are
+  // made of their gates.
   constexpr double kRow = 4, kLstm = 100, kGru = 60;
   constexpr int64_t kStates = 4;
   const int64_t steps = call.inputs[0].dims[0], batch = call.inputs[0].dims[1], units = call.inputs[1].dims[1];

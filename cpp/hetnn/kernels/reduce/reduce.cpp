@@ -401,8 +401,8 @@ namespace {
 
 // What is reduced lies in dense rows, or the outputs side by side, and is read by vectors; else one by one.
 Work reduce_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
-  // In the time of so many multiply-adds of vectors one joins a row's sum, of four, or the largest so far, for which the
-  // next waits, and a row begins and ends; one of outputs side by side joins; and an element alone does.
+  // In the time of so many multiply-adds of vectors one joins a row's sum, of four, or the largest so far, for which
+  // the next waits, and a row begins and ends; one of outputs side by side joins; and an element alone does.
   constexpr double kSum = 2.6, kLargest = 6.4, kRow = 64, kRowOfLargest = 100, kSumOfColumns = 3.8, kColumns = 5.5;
   constexpr double kElement = 1.5, kOutput = 92;
   const std::optional<ReduceOp> op = reduce_op_from_name(call.params.text("op"));
@@ -463,8 +463,18 @@ std::span<const Variant> reduce_variants() {
        .create = make_reduce,
        .takes_steps = true,
        .work = reduce_work},
-      {.name = "reduce", .op = "any", .speed = "reduce", .serves = serves_reduce, .create = make_reduce, .work = reduce_work},
-      {.name = "reduce", .op = "all", .speed = "reduce", .serves = serves_reduce, .create = make_reduce, .work = reduce_work},
+      {.name = "reduce",
+       .op = "any",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .work = reduce_work},
+      {.name = "reduce",
+       .op = "all",
+       .speed = "reduce",
+       .serves = serves_reduce,
+       .create = make_reduce,
+       .work = reduce_work},
   };
   return kVariants;
 }

@@ -104,9 +104,8 @@ Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*
 Work winograd_work(const KernelCall& call, const Machine& machine, int threads) {
   // In the time of so many multiply-adds of vectors a tile of inputs is transformed for 16 channels, where there are no
   // more and where there are, and one of outputs back; a line of either, besides what it takes for any number of
-  // channels; and the product of a point finds its rows, which little hides where they are few. Measured:
-  // benchmarks/cpp/kernels_conv.cpp.
-  constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100, kLine = 30, kAnyLine = 190, kPoint = 40;
+  // channels. Measured: benchmarks/cpp/kernels_conv.cpp.
+  constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100, kLine = 30, kAnyLine = 190;
   const WindowGeometry g = conv_geometry(call);
   const WinogradTiles tiles(g);
   const WinogradSplit split = winograd_split(g, machine);
@@ -116,7 +115,6 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   work.bytes[kThirdLevel] += static_cast<double>(others * split.weight_bytes);
   work.multiplies =
       static_cast<double>(tiles.points()) * product_multiplies(tiles.count(), 1, g.channels, g.out_channels);
-  work.multiplies += static_cast<double>(tiles.points() * ceil_div(tiles.count(), split.block_tiles)) * kPoint;
   const double inputs = vectors_of(g.channels), outputs = vectors_of(g.out_channels);
   const double tile = tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
                                         : (g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs;

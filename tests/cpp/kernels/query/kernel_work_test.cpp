@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "hetnn/kernels/kernel.h"
-#include "hetnn/kernels/query/best.h"
 #include "hetnn/kernels/query/work.h"
 
 namespace hetnn::kernels {
@@ -166,21 +165,6 @@ TEST(KernelWork, ValuesThatLieOtherwiseAreBroughtTogether) {
   };
   EXPECT_GT(of(plain({1, 32, 8, 8})), 2 * of(nhwc({1, 32, 8, 8})));
   EXPECT_DOUBLE_EQ(of(plain({1, 32, 1, 1})), of(nhwc({1, 32, 8, 8})));
-}
-
-TEST(KernelWork, WinogradOfFewTilesAndChannelsTakesLongerThanTheWindows) {
-  const auto fastest = [](int64_t channels, int64_t size) {
-    const std::vector<TensorView> inputs = {nhwc({1, channels, size, size}), plain({channels, channels, 3, 3})};
-    const std::vector<TensorView> outputs = {inputs[0]};
-    const Params params = {{"padding", Shape{1, 1}}};
-    std::vector<const Variant*> rows;
-    for (const std::string_view name : {"conv2d_direct", "conv2d_few_channels", "conv2d_winograd"})
-      rows.push_back(find_kernel(name));
-    return std::string(ranked(rows, {inputs, outputs, params}, {}).front().variant->name);
-  };
-  EXPECT_EQ(fastest(8, 14), "conv2d_few_channels");
-  EXPECT_EQ(fastest(8, 28), "conv2d_winograd");
-  EXPECT_EQ(fastest(16, 14), "conv2d_winograd");
 }
 
 }  // namespace

@@ -6,10 +6,10 @@ One row a network on `cpu`: the least measured time of a run, and over it what p
 of a processor, with this machine's figures (`hetnn calibrate`, done first), and with this model's own
 nodes measured (`hetnn plan --calibrate`). 1 is right, above 1 too much.
 
-    taskset -c 1 python benchmarks/predictions.py --kernels [--nets resnet18,...] [--least_us 20] [--rounds 9] [--json FILE]
+    taskset -c 1 python benchmarks/predictions.py --kernels [--nets ...] [--least_us 20] [--rounds 9] [--json FILE]
 
-A row a kernel of the CPU bench's networks on one thread: how many take at least so long in a run, the middle of predicted
-over measured (by this machine's figures), how many of them lie within a half and twice, and the worst.
+A row a kernel of the CPU bench's networks on one thread: how many take at least so long in a run, the middle of
+predicted over measured (by this machine's figures), how many of them lie within a half and twice, and the worst.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "benchmarks" / "cpu")]
 
+import networks  # noqa: E402
 import torch  # noqa: E402
 from timing import least_us  # noqa: E402
 
 import hetnn  # noqa: E402
-import networks  # noqa: E402
 from hetnn.calibration import measure_speeds  # noqa: E402
 from models import nets  # noqa: E402
 

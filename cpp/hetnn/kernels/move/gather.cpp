@@ -238,12 +238,12 @@ Work gather_channels_work(const KernelCall& call, const Machine& machine, int th
   constexpr double kPicked = 5, kChannel = 1.2;
   const TensorView &x = call.inputs[0], &y = call.outputs[0];
   if (lie_plain(call)) return gather_work(call, machine, threads);
-  const double written = bytes_of(call.outputs),
-               pixels = static_cast<double>(y.elems() / std::max<int64_t>(1, y.dims[1]));
+  const int64_t pixels = y.elems() / std::max<int64_t>(1, y.dims[1]);
+  const double written = bytes_of(call.outputs);
   Work work = Work().fetch(2 * written, written + static_cast<double>(x.elem_bytes()), machine);
-  work.multiplies =
-      pixels * (may_pick(call) ? vectors_of(y.dims[1]) * kPicked : static_cast<double>(y.dims[1]) * kChannel);
-  work.grains = std::max<int64_t>(1, static_cast<int64_t>(pixels));
+  work.multiplies = static_cast<double>(pixels) *
+                    (may_pick(call) ? vectors_of(y.dims[1]) * kPicked : static_cast<double>(y.dims[1]) * kChannel);
+  work.grains = std::max<int64_t>(1, pixels);
   return work;
 }
 

@@ -219,8 +219,8 @@ Work windows_work(const KernelCall& call, const Machine& machine, double pixels,
   // Lines of the cache hold what lies between the pixels, too.
   const auto bytes = static_cast<double>(x.span_bytes() + y.span_bytes());
   Work work = Work().fetch(bytes, bytes, machine);
-  const auto together = static_cast<double>(vectors / kTogether * kTogether);
-  const double joins = together * join.together + static_cast<double>(vectors % kTogether) * join.alone;
+  const int64_t alone = vectors % kTogether;
+  const double joins = static_cast<double>(vectors - alone) * join.together + static_cast<double>(alone) * join.alone;
   work.multiplies = pixels * joins + outputs * kOutput * static_cast<double>(vectors);
   return work;
 }

@@ -42,8 +42,10 @@ void add_steps(Work& work, const Variant& variant, const KernelCall& call, const
     const bool in_registers = !variant.tiles && (step.function == "relu" || step.function == "clamp");
     work.apart += in_registers ? 0 : vectors * (speed_of(step.function) == "transcendental" ? kTranscendental : kOther);
     if (step.input < 0) continue;
-    for (int k = 0; k < operand_count(step); ++k) {
-      const double read = static_cast<double>(call.inputs[static_cast<size_t>(step.input + k)].elem_bytes());
+    const std::span<const TensorView> operands =
+        call.inputs.subspan(static_cast<size_t>(step.input), static_cast<size_t>(operand_count(step)));
+    for (const TensorView& operand : operands) {
+      const auto read = static_cast<double>(operand.elem_bytes());
       work.fetch(read, read + written, machine);
     }
   }
@@ -103,7 +105,10 @@ double product_multiplies(int64_t rows, int64_t taps, int64_t k, int64_t cols) {
   return product_steps(taps, k) * std::max(sums, least);
 }
 
-double vectors_of(int64_t lanes) { return static_cast<double>((lanes + kPanel - 1) / kPanel); }
+double vectors_of(int64_t lanes) {
+  const int64_t vectors = (lanes + kPanel - 1) / kPanel;
+  return static_cast<double>(vectors);
+}
 
 double bytes_of(std::span<const TensorView> views) {
   double out = 0;

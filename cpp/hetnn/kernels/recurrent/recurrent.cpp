@@ -120,9 +120,9 @@ Work recurrent_work(const KernelCall& call, const Machine& machine, int threads,
   const int64_t steps = call.inputs[0].dims[0], batch = call.inputs[0].dims[1], units = call.inputs[1].dims[1];
   const int64_t rows = (cell == Cell::lstm ? 4 : 3) * units, groups = (units + kPanel - 1) / kPanel;
   const double weights = static_cast<double>(rows * units) * sizeof(float);
-  const double rounds = static_cast<double>(steps * ((batch + kStates - 1) / kStates));
+  const int64_t rounds = steps * ((batch + kStates - 1) / kStates);
   Work work = Work().fetch(bytes_of(call.outputs) + static_cast<double>(call.inputs[0].elem_bytes()), weights, machine);
-  work.bytes[machine.level_of(weights / std::max(1, threads))] += rounds * weights;
+  work.bytes[machine.level_of(weights / std::max(1, threads))] += static_cast<double>(rounds) * weights;
   const auto cells = static_cast<double>(steps * batch);
   work.multiplies = cells * static_cast<double>(rows) * (vectors_of(units) + kRow);
   work.apart = cells * static_cast<double>(groups) * (cell == Cell::lstm ? kLstm : kGru);

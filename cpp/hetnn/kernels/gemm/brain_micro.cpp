@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/kernels/elementwise/nary_narrow_ops.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -94,8 +95,8 @@ namespace {
 double share_of_time() {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t kDepth = 256, kRows = 8;
-  alignas(64) static const float zeros[kDepth * kPanel * 2] = {};
-  const auto* const bytes = reinterpret_cast<const std::byte*>(zeros);
+  const AlignedBuffer zeros(kDepth * kPanel * 2 * sizeof(float));
+  const std::byte* const bytes = zeros.data();
   const std::byte* rows[kRows];
   std::fill_n(rows, kRows, bytes);
   alignas(64) float sums[kMaxTileElems], reals[kRows * kPanel * 2];
@@ -112,7 +113,7 @@ double share_of_time() {
     tile.ld_out = tile.cols = kPanel * 2;
     tile.prefetch = bytes;
   };
-  set(real, zeros, kDepth * kPanel);
+  set(real, zeros.as<const float>(), kDepth * kPanel);
   set(brain, bytes, kDepth * kPanel * 2);
   real.out = reals;
   brain.out = halves;

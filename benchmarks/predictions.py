@@ -31,6 +31,7 @@ import torch  # noqa: E402
 from timing import least_us  # noqa: E402
 
 import hetnn  # noqa: E402
+from hetnn import _core  # noqa: E402
 from hetnn.calibration import measure_speeds  # noqa: E402
 from models import nets  # noqa: E402
 
@@ -64,9 +65,10 @@ def measure_kernels(name: str, speeds: dict[str, Any], rounds: int) -> list[dict
         warnings.simplefilter("ignore")
         program = torch.export.export(module, inputs, strict=False)
     executable = hetnn.compile(program, "cpu", threads=1)
+    machine = _core.machine_of(json.dumps(speeds))
     arrays = [x.numpy() for x in inputs]
     runs = [executable.profile(*arrays) for _ in range(rounds + 2)][2:]
-    told = executable._engine.described(executable._engine.hints, speeds)
+    told = executable._engine.described(executable._engine.hints, machine)
     rows = []
     for k, row in enumerate(told):
         us = min(run[k]["wall_us"] for run in runs)

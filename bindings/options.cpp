@@ -54,6 +54,13 @@ std::string json_schema(const std::string& format, const std::string& strategy) 
 }  // namespace
 
 void bind_options(py::module_& m) {
+  m.def(
+      "machine_of",
+      [](const std::string& sheet) -> py::object {
+        return py::cast(backends::cpu::parse_speeds(sheet, "the data sheet of a CPU").machine);
+      },
+      // The class is of the module _runtime, which need not be there yet when this is said.
+      py::arg("sheet"), "The processor (_runtime.Machine) of a measured data sheet, as JSON.");
   m.def("compile_options", &option_table,
         "The options of compiling, a row each: name, flag of the commands, doc, and the JSON schema with the default.");
   m.def(

@@ -6,7 +6,6 @@
 #include <pybind11/typing.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -94,30 +93,6 @@ py::list commands_of(const std::vector<runtime::CommandTime>& times) {
                          py::arg("rivals") = rivals));
   }
   return rows;
-}
-
-// Of a CPU's data sheet as calibrations write it; what it lacks stays as it is.
-kernels::Machine machine_of(const py::dict& sheet) {
-  kernels::Machine out;
-  const auto with = [](const py::handle& from, const char* name, const auto& read) {
-    if (from.contains(name)) read(from[name]);
-  };
-  const auto figure = [](kernels::CoreFigure& into) {
-    return [&into](const py::handle& from) { into = {from["one"].cast<double>(), from["all"].cast<double>()}; };
-  };
-  with(sheet, "threads", [&](const py::handle& from) { out.threads = from.cast<int>(); });
-  with(sheet, "macs_per_us", figure(out.macs_per_us));
-  with(sheet, "barrier_us", [&](const py::handle& from) { out.barrier_us = from.cast<double>(); });
-  constexpr std::array kLevels = {"first_level", "second_level", "third_level", "memory"};
-  for (size_t level = 0; level < kLevels.size(); ++level) {
-    with(sheet, "bytes_per_us",
-         [&](const py::handle& from) { with(from, kLevels[level], figure(out.bytes_per_us[level])); });
-    if (level == kernels::kMemory) continue;
-    with(sheet, "cache_bytes", [&](const py::handle& from) {
-      with(from, kLevels[level], [&](const py::handle& bytes) { out.cache_bytes[level] = bytes.cast<int64_t>(); });
-    });
-  }
-  return out;
 }
 
 std::vector<runtime::Memory> memory_of(const std::vector<py::array>& arrays) {
@@ -268,6 +243,8 @@ py::list ports(const program::Program& program, const std::vector<program::Port>
 }  // namespace
 
 void bind_runtime_executable(py::module_& m) {
+  const py::class_<kernels::Machine> processor(m, "Machine",
+                                               "A processor's figures, as a measured data sheet has them.");
   py::class_<runtime::RunTimes>(m, "RunTimes", "The times of the last run that filled it, in us from its start.")
       .def(py::init<>())
       .def(
@@ -465,18 +442,17 @@ void bind_runtime_executable(py::module_& m) {
            "Bytes of the arena for these sizes.")
       .def(
           "described",
-          [](Executable& executable, const Bindings& bindings, const std::optional<py::dict>& sheet) {
-            const kernels::Machine machine = sheet ? machine_of(*sheet) : kernels::default_machine();
+          [](Executable& executable, const Bindings& bindings, const kernels::Machine* machine) {
             std::vector<runtime::CommandTime> rows;
             {
               const py::gil_scoped_release released;
-              rows = executable.described(bindings, machine);
+              rows = executable.described(bindings, machine == nullptr ? kernels::default_machine() : *machine);
             }
             return commands_of(rows);
           },
-          py::arg("bindings"), py::arg("sheet") = py::none(),
+          py::arg("bindings"), py::arg("machine") = py::none(),
           "The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine "
-          "that kernels are chosen for, or for that of a measured data sheet.");
+          "that kernels are chosen for, or for another one.");
 }
 
 }  // namespace hetnn

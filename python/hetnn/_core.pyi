@@ -52,6 +52,7 @@ __all__: list[str] = [
     "known_tuning",
     "learn_tuning",
     "legalize",
+    "machine_of",
     "on_general_processor",
     "operators",
     "plan",
@@ -616,6 +617,11 @@ def legalize(
 ) -> tuple[typing.Any, ...]:
     """
     (graph, rewrites) of a canonical graph made legal for a device that has the operators of `prices_us`.
+    """
+
+def machine_of(sheet: str) -> typing.Any:
+    """
+    The processor (_runtime.Machine) of a measured data sheet, as JSON.
     """
 
 def on_general_processor(plan: NetworkPlan, fusion: bool) -> Compilation:

@@ -21,6 +21,7 @@ __all__: list[str] = [
     "Executable",
     "Failure",
     "Inference",
+    "Machine",
     "OpenSequence",
     "Outputs",
     "Regions",
@@ -141,6 +142,11 @@ class ElementType:
     @property
     def torch(self) -> str: ...
 
+class Machine:
+    """
+    A processor's figures, as a measured data sheet has them.
+    """
+
 class RunTimes:
     """
     The times of the last run that filled it, in us from its start.
@@ -226,12 +232,10 @@ class Executable:
         Bytes of the arena for these sizes.
         """
     def described(
-        self,
-        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
-        sheet: dict[str, typing.Any] | None = None,
+        self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex], machine: Machine = None
     ) -> list[typing.Any]:
         """
-        The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine that kernels are chosen for, or for that of a measured data sheet.
+        The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine that kernels are chosen for, or for another one.
         """
     def example_shapes(self) -> dict[str, list[int]]:
         """

@@ -219,10 +219,6 @@ constexpr Variant of_row(std::string_view op, std::string_view name, ServesFunct
           .tiles = takes_steps};
 }
 
-}  // namespace
-
-namespace {
-
 // A function of values that lie alike is computed by vectors; others are brought together one by one.
 template <size_t kOperands>
 Work function_work(const KernelCall& call, const Machine& machine, int /*threads*/) {

@@ -442,11 +442,11 @@ void bind_runtime_executable(py::module_& m) {
            "Bytes of the arena for these sizes.")
       .def(
           "described",
-          [](Executable& executable, const Bindings& bindings, const kernels::Machine* machine) {
+          [](Executable& executable, const Bindings& bindings, const std::optional<kernels::Machine>& machine) {
             std::vector<runtime::CommandTime> rows;
             {
               const py::gil_scoped_release released;
-              rows = executable.described(bindings, machine == nullptr ? kernels::default_machine() : *machine);
+              rows = executable.described(bindings, machine ? *machine : kernels::default_machine());
             }
             return commands_of(rows);
           },

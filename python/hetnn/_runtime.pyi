@@ -232,7 +232,9 @@ class Executable:
         Bytes of the arena for these sizes.
         """
     def described(
-        self, bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex], machine: Machine = None
+        self,
+        bindings: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+        machine: Machine | None = None,
     ) -> list[typing.Any]:
         """
         The rows of a run's `commands` without their times, for these sizes; what is predicted is for the machine that kernels are chosen for, or for another one.

@@ -21,6 +21,8 @@ constexpr int64_t kOutputs = kWinogradOutput;
 constexpr int64_t kMostChannels = 227;
 // Transformed inputs of a block of tiles, which stay in a second-level cache with the weights of a tile's columns.
 constexpr int64_t kBlock_bytes = 512 << 10;
+// Elements between points, whose lines, written at once, would fall into one place of a cache.
+constexpr int64_t kApart = 32;
 constexpr int64_t kLine_bytes = 64, kLineElems = kLine_bytes / 2;
 
 int64_t panels_of(const WindowGeometry& g) { return ceil_div(g.out_channels, kPanel); }
@@ -72,7 +74,7 @@ class IntegerWinogradConv final : public Kernel {
     int64_t row, first;  // of the tiles: 0 to 3; the first tile's number
   };
 
-  int64_t point() const { return block_tiles_ * stride_; }
+  int64_t point() const { return block_tiles_ * stride_ + kApart; }
   int64_t products_point() const { return int64_t{micro_->max_rows[width_]} * width_ * kPanel; }
   int64_t inputs_bytes() const { return kWinogradPoints * point() * 2; }
   int64_t products_bytes() const { return kWinogradPoints * products_point() * 4; }

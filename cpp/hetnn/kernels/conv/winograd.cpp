@@ -22,6 +22,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 
 constexpr int64_t kLeastTiles = 12;
+// Elements between points, whose lines, written at once, would fall into one place of a cache.
+constexpr int64_t kApart = 16;
 
 bool fits(const WindowGeometry& g) {
   const auto fit = [](const ops::WindowAxis& axis) {
@@ -102,13 +104,13 @@ class WinogradConv final : public Kernel {
   }
 
   // Scratch: inputs [points][block][in_stride], then products [points][block][out_stride].
-  int64_t block_bytes() const { return tiles_.points() * block_tiles_ * (in_stride_ + out_stride_) * 4; }
+  int64_t block_bytes() const { return tiles_.points() * (in_point() + out_point()) * 4; }
   // Of a block: pointers to rows, then which tile lies where.
   int64_t table_bytes() const {
     return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
-  int64_t in_point() const { return block_tiles_ * in_stride_; }
-  int64_t out_point() const { return block_tiles_ * out_stride_; }
+  int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
+  int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
   // Each tile has its place in the block. Where `tiles` is given, it says from then on which tile lies where: those

@@ -6,7 +6,7 @@ import json
 from importlib import resources
 from typing import Any
 
-from hetnn.backends.registry import backend_kinds
+from hetnn.backends.registry import backend_kinds, told_kinds
 from hetnn.errors import InvalidModel
 
 
@@ -20,7 +20,7 @@ def plain_kinds() -> list[str]:
     """The compiler's own kinds of device that need no data sheet, the general processor first."""
     from hetnn import _core
 
-    kinds = set(_core.device_kinds()) - {"npu", "cpu", *backend_kinds()}
+    kinds = set(_core.device_kinds()) - {"npu", "cpu"} - told_kinds()
     return ["cpu", *sorted(kinds)]
 
 

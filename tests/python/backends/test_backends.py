@@ -386,3 +386,10 @@ def test_a_package_brings_one_by_an_entry_point(tmp_path: Path, monkeypatch: pyt
         status, _, body = server.ask("POST", "/v2/models/x/infer", {"inputs": [tensor]})
     assert status == 200, body
     np.testing.assert_allclose(json.loads(body)["outputs"][0]["data"], np.sin(np.maximum(x, 0)), atol=1e-6)
+
+
+def test_installed_packages_are_asked_of_names_that_hetnn_lacks() -> None:
+    asks = "from hetnn.backends import registry\nfrom hetnn.target import resolve_target\n"
+    asks += "resolve_target('cpu+relu-only')\nprint(registry._installed.cache_info().currsize)"
+    done = subprocess.run([sys.executable, "-c", asks], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"

@@ -67,6 +67,7 @@ def work(engine: str, folder: Path, threads: int) -> None:
 
 def peaks(threads: int) -> dict[str, float]:
     """What this machine reaches: products of f32 by the best of torch, numpy and hetnn, and reading memory."""
+    os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # numpy reads it when it is imported, and has no other way
     import numpy as np
     import torch
 

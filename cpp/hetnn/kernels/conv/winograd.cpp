@@ -56,38 +56,40 @@ class WinogradConv final : public Kernel {
   }
 
   int64_t scratch_bytes(int threads) const override {
-    return (shared_ ? 1 : threads) * block_bytes() + threads * table_bytes();
+    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + wild_bytes());
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const int64_t blocks = ceil_div(count_, block_tiles_);
     const Team alone{0, 1};
     const Team all{context.thread, context.threads};
-    std::byte* tables = context.scratch + (shared_ ? 1 : context.threads) * block_bytes();
-    const auto** table = reinterpret_cast<const std::byte**>(tables + context.thread * table_bytes());
+    std::byte* const own = context.scratch + (shared_ ? 1 : context.threads) * block_bytes() +
+                           context.thread * (table_bytes() + wild_bytes());
+    const auto** table = reinterpret_cast<const std::byte**>(own);
+    const Placed placed{reinterpret_cast<int64_t*>(own + table_bytes() / 2),
+                        reinterpret_cast<float*>(own + table_bytes())};
     if (!shared_) {
-      auto* tiles = reinterpret_cast<int64_t*>(tables + context.thread * table_bytes() + table_bytes() / 2);
       // Every thread takes whole blocks: what it writes it reads again itself.
       auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
       const Share share = share_of(count_, context.thread, context.threads);
-      const int64_t own = ceil_div(share.end - share.begin, block_tiles_);
-      for (int64_t i = 0; i < own; ++i) {
-        const int64_t begin = share.begin + (share.end - share.begin) * i / own;
-        const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own;
-        const int64_t finite = transform_input(begin, end, alone, inputs, scratch, tiles);
-        multiply(finite, alone, inputs, scratch, table);
-        transform_output(begin, end, alone, inputs, outputs, scratch, tiles, finite);
+      const int64_t own_blocks = ceil_div(share.end - share.begin, block_tiles_);
+      for (int64_t i = 0; i < own_blocks; ++i) {
+        const int64_t begin = share.begin + (share.end - share.begin) * i / own_blocks;
+        const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own_blocks;
+        const int64_t multiplied = transform_input(begin, end, alone, inputs, scratch, placed);
+        multiply(multiplied, alone, inputs, scratch, table);
+        transform_output(begin, end, alone, inputs, outputs, scratch, placed, multiplied);
       }
       return;
     }
     auto* scratch = reinterpret_cast<float*>(context.scratch);
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t begin = count_ * i / blocks, end = count_ * (i + 1) / blocks;
-      transform_input(begin, end, all, inputs, scratch, nullptr);
+      transform_input(begin, end, all, inputs, scratch, placed);
       context.barrier.arrive_and_wait();
       multiply(end - begin, all, inputs, scratch, table);
       context.barrier.arrive_and_wait();
-      transform_output(begin, end, all, inputs, outputs, scratch, nullptr, end - begin);
+      transform_output(begin, end, all, inputs, outputs, scratch, placed, end - begin);
     }
   }
 
@@ -95,6 +97,16 @@ class WinogradConv final : public Kernel {
   struct Team {
     int thread, threads;
   };
+
+  // Which tile lies in which place of a block, and room for one that has elements that are not finite.
+  struct Placed {
+    int64_t* tiles;
+    float* room;
+  };
+  // Of a tile in a block: it was transformed without its elements that are not finite, few enough to be multiplied one
+  // by one.
+  static constexpr int64_t kWild = int64_t{1} << 62;
+  int64_t most_wild() const { return tiles_.points() * g_.channels / 16; }
 
   using Place = WinogradTiles::Place;
   // A pixel of the input, or zeros where there is none.
@@ -109,14 +121,16 @@ class WinogradConv final : public Kernel {
   int64_t table_bytes() const {
     return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
+  // Inputs without what is not finite, then the sums of a tile.
+  int64_t wild_bytes() const { return (tiles_.points() * in_stride_ + tiles_.outputs() * out_stride_) * 4; }
   int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
   int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
-  // Each tile has its place in the block. Where `tiles` is given, it says from then on which tile lies where: those
-  // that are finite in front, as many as are returned, those that will be summed directly behind them.
+  // Each tile has its place in the block. Those that will be summed directly, many of whose elements are not finite,
+  // come behind those that are multiplied, as many as are returned; of a block that all threads share, they stay.
   int64_t transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch,
-                          int64_t* tiles) const {
+                          Placed placed) const {
     const Share share = share_of(end - begin, team.thread, team.threads);
     int64_t place = share.begin, last = share.end;
     const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
@@ -127,16 +141,29 @@ class WinogradConv final : public Kernel {
       for (int64_t r = 0; r < rows.inputs; ++r)
         for (int64_t c = 0; c < columns.inputs; ++c)
           pixels[r * columns.inputs + c] = pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
-      const bool finite = transforms_->input({pixels, scratch + place * in_stride_, in_point(), g_.channels});
-      if (tiles == nullptr) {
-        ++place;
-      } else if (finite) {
-        tiles[place++] = begin + i;
+      const WinogradInputTile tile{pixels, scratch + place * in_stride_, in_point(), g_.channels};
+      const bool finite = transforms_->input(tile);
+      if (finite || transform_finite_part(tile, placed.room)) {
+        placed.tiles[place++] = (begin + i) | (finite ? 0 : kWild);
       } else {
-        tiles[--last] = begin + i;
+        placed.tiles[shared_ ? place++ : --last] = begin + i;
       }
     }
     return place;
+  }
+
+  // Whether few elements are not finite: then without them.
+  bool transform_finite_part(WinogradInputTile tile, float* room) const {
+    const float* parts[kWinogradPoints];
+    int64_t wild = 0;
+    for (int64_t p = 0; p < tiles_.points(); ++p) {
+      float* const part = room + p * in_stride_;
+      wild += transforms_->finite_part(tile.pixels[p], g_.channels, part);
+      if (wild > most_wild()) return false;
+      parts[p] = part;
+    }
+    tile.pixels = parts;
+    return transforms_->input(tile);
   }
 
   // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
@@ -187,9 +214,9 @@ class WinogradConv final : public Kernel {
     }
   }
 
-  // `finite` places of the block have products.
+  // So many places of the block were multiplied.
   void transform_output(int64_t begin, int64_t end, Team team, const std::byte* const* inputs,
-                        std::byte* const* outputs, float* scratch, const int64_t* tiles, int64_t finite) const {
+                        std::byte* const* outputs, float* scratch, Placed placed, int64_t multiplied) const {
     auto* y = reinterpret_cast<float*>(outputs[0]);
     const Share share = share_of(end - begin, team.thread, team.threads);
     // Pixels from one output to the next. A line has one row, whichever way it lies.
@@ -197,7 +224,6 @@ class WinogradConv final : public Kernel {
     const bool upright = tiles_.columns.inputs == 1;
     const int64_t next = upright ? row_step : tiles_.columns.step;
     WinogradOutputTile t{};
-    t.point_stride = out_point();
     t.bias = bias_ ? reinterpret_cast<const float*>(inputs[2]) : nullptr;
     t.out_pixel = next * out_pitch_;
     t.out_row = row_step * out_pitch_;
@@ -210,16 +236,22 @@ class WinogradConv final : public Kernel {
     t.lo = registers_.lo;
     t.hi = registers_.hi;
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const Place at = tiles_.place_of(tiles == nullptr ? begin + i : tiles[i]);
+      const bool wild = (placed.tiles[i] & kWild) != 0;
+      const Place at = tiles_.place_of(placed.tiles[i] & ~kWild);
       const int64_t pixel = (at.n * g_.out_height + at.y) * g_.out_width + at.x;
       t.from = products(scratch) + i * out_stride_;
+      t.point_stride = out_point();
       t.out = y + pixel * out_pitch_;
       t.addend = registers_.addend_input < 0 ? nullptr
                                              : reinterpret_cast<const float*>(inputs[registers_.addend_input]) +
                                                    pixel * registers_.addend_pitch;
       t.rows = upright ? at.cols : at.rows;
       t.cols = upright ? at.rows : at.cols;
-      if (const int64_t channel = i < finite ? transforms_->output(t) : 0; channel < t.channels) {
+      if (wild && add_wild(t, at, inputs, placed.room)) {
+        t.from = placed.room + tiles_.points() * in_stride_;
+        t.point_stride = out_stride_;
+        transforms_->output_of_sums(t, 0);
+      } else if (const int64_t channel = i < multiplied && !wild ? transforms_->output(t) : 0; channel < t.channels) {
         sum_directly(at, channel, inputs, products(scratch) + i * out_stride_);
         transforms_->output_of_sums(t, channel);
       }
@@ -231,6 +263,51 @@ class WinogradConv final : public Kernel {
           epilogue_.apply(t.out + r * t.out_row + c * t.out_pixel, out_pitch_, at_once, g_.out_channels,
                           pixel + r * row_step + c * next, 0, inputs);
     }
+  }
+
+  // The sums of a tile's products and of its elements that are not finite, by outputs, behind the inputs in the room.
+  // False where a product is not finite.
+  bool add_wild(const WinogradOutputTile& tile, const Place& at, const std::byte* const* inputs, float* room) const {
+    constexpr float kAny = std::numeric_limits<float>::infinity();
+    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
+    float* const sums = room + tiles_.points() * in_stride_;
+    WinogradOutputTile plain{};
+    plain.from = tile.from;
+    plain.point_stride = tile.point_stride;
+    plain.out = sums;
+    plain.out_row = kWinogradOutput * out_stride_;
+    plain.out_pixel = out_stride_;
+    plain.rows = tiles_.are_lines() ? 1 : kWinogradOutput;
+    plain.cols = kWinogradOutput;
+    plain.channels = tile.channels;
+    plain.lo = -kAny;
+    plain.hi = kAny;
+    if (transforms_->output(plain) < tile.channels) return false;
+    const bool line = tiles_.are_lines();
+    const int64_t tap_elems = g_.channels * kPanel;
+    WinogradProducts wild{};
+    wild.row_stride = tap_elems * g_.columns.kernel;
+    wild.column_stride = tap_elems;
+    wild.panel_stride = tap_elems * g_.taps();
+    wild.panels = panels_;
+    wild.sums = sums;
+    wild.sum_stride = out_stride_;
+    const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
+    for (int64_t r = 0; r < rows.inputs; ++r) {
+      for (int64_t c = 0; c < columns.inputs; ++c) {
+        const float* const pixel =
+            pixel_at(inputs[0], at.n, at.y - rows.before + r * rows.step, at.x - columns.before + c * columns.step);
+        wild.r = line ? 0 : r;
+        wild.c = line ? r + c : c;
+        const auto next = [&](int64_t channel) { return transforms_->next_wild(pixel, channel, g_.channels); };
+        for (int64_t channel = next(0); channel < g_.channels; channel = next(channel + 1)) {
+          wild.x = pixel[channel];
+          wild.weights = weights + channel * kPanel;
+          transforms_->add_products(wild);
+        }
+      }
+    }
+    return true;
   }
 
   // Whether a channel of the pixel is not a number, which makes that of all outputs that read it.

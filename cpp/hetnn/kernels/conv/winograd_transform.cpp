@@ -177,9 +177,51 @@ void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
   if (channel < t.channels) OutputChannels<kLine, true, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
+int64_t FinitePart(const float* pixel, int64_t channels, float* to) {
+  const DF d;
+  int64_t wild = 0;
+  for (int64_t channel = 0; channel < channels; channel += kLanes) {
+    const auto lanes = static_cast<size_t>(HWY_MIN(kLanes, channels - channel));
+    const VF x = LoadFirst(pixel + channel, lanes);
+    const auto is_finite = hn::Eq(hn::Sub(x, x), hn::Zero(d));
+    wild += kLanes - static_cast<int64_t>(hn::CountTrue(d, is_finite));
+    StoreFirst(hn::IfThenElseZero(is_finite, x), to + channel, lanes);
+  }
+  return wild;
+}
+
+int64_t NextWild(const float* pixel, int64_t channel, int64_t channels) {
+  const DF d;
+  for (; channel < channels; channel += kLanes) {
+    const VF x = LoadFirst(pixel + channel, static_cast<size_t>(HWY_MIN(kLanes, channels - channel)));
+    const intptr_t found = hn::FindFirstTrue(d, hn::Not(hn::Eq(hn::Sub(x, x), hn::Zero(d))));
+    if (found >= 0) return channel + found;
+  }
+  return channels;
+}
+
+template <bool kLine>
+void AddProducts(const WinogradProducts& t) {
+  constexpr int64_t kColumns = 16, kTaps = 3;
+  const DF d;
+  const VF x = hn::Set(d, t.x);
+  const int64_t rows = kLine ? 1 : kWinogradOutput;
+  for (int64_t i = HWY_MAX(int64_t{0}, t.r - kTaps + 1); i <= HWY_MIN(t.r, rows - 1); ++i) {
+    for (int64_t j = HWY_MAX(int64_t{0}, t.c - kTaps + 1); j <= HWY_MIN(t.c, int64_t{kWinogradOutput - 1}); ++j) {
+      const float* weights = t.weights + (t.r - i) * t.row_stride + (t.c - j) * t.column_stride;
+      float* sums = t.sums + (i * kWinogradOutput + j) * t.sum_stride;
+      for (int64_t panel = 0; panel < t.panels; ++panel, weights += t.panel_stride, sums += kColumns)
+        for (int64_t k = 0; k < kColumns; k += kLanes)
+          hn::StoreU(hn::MulAdd(x, hn::LoadU(d, weights + k), hn::LoadU(d, sums + k)), d, sums + k);
+    }
+  }
+}
+
 const WinogradTable* Table(bool lines) {
-  static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>},
-                                 kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>};
+  static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>,
+                                             &FinitePart,       &NextWild,          &AddProducts<false>},
+                                 kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>,
+                                             &FinitePart,      &NextWild,         &AddProducts<true>};
   return lines ? &kOfLines : &kOfTiles;
 }
 

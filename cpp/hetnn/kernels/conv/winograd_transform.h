@@ -42,6 +42,18 @@ struct WinogradOutputTile {
   float lo, hi;
 };
 
+/// sums[(i * 4 + j) * sum_stride + 16 * p + k] += x * weights[p * panel_stride + (r - i) * row_stride +
+/// (c - j) * column_stride + k] for every output i, j whose window holds the input r, c of a tile, of a line 0, c, and
+/// for the 16 columns k of so many panels p.
+struct WinogradProducts {
+  float x;
+  int64_t r, c;
+  const float* weights;
+  int64_t row_stride, column_stride, panel_stride, panels;
+  float* sums;
+  int64_t sum_stride;
+};
+
 struct WinogradTable {
   /// Whether all that is written is finite.
   bool (*input)(const WinogradInputTile&);
@@ -50,6 +62,11 @@ struct WinogradTable {
   int64_t (*output)(const WinogradOutputTile&);
   /// The same of sums, from `channel` on.
   void (*output_of_sums)(const WinogradOutputTile&, int64_t channel);
+  /// A pixel's channels, with zeros in place of those that are not finite: how many such there are.
+  int64_t (*finite_part)(const float* pixel, int64_t channels, float* to);
+  /// The first channel of a pixel, from one on, that is not finite; otherwise `channels`.
+  int64_t (*next_wild)(const float* pixel, int64_t channel, int64_t channels);
+  void (*add_products)(const WinogradProducts&);
 };
 
 const WinogradTable& winograd_table(bool lines);

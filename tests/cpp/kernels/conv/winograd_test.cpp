@@ -112,11 +112,12 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
        .dw = 3,
        .kernel = "conv2d_winograd"}};
   for (const Case& c : cases) {
-    // A few, or every fifth element of all; of NaN whole tiles then know what they are.
-    const auto some = static_cast<size_t>(c.n * c.c * c.h * c.w / 5);
+    // A few, as many as there are pixels, or every fifth element of all; of NaN whole tiles then know what they are.
+    const auto pixels = static_cast<size_t>(c.n * c.h * c.w), some = pixels * static_cast<size_t>(c.c) / 5;
     for (const std::vector<double>& values : std::vector<std::vector<double>>{{infinity},
                                                                               {nan},
                                                                               {infinity, -infinity, nan},
+                                                                              std::vector<double>(pixels, infinity),
                                                                               std::vector<double>(some, nan),
                                                                               std::vector<double>(some, -infinity)}) {
       Tensor x = random_nhwc({c.n, c.c, c.h, c.w}, 1, 0), w = random_plain({c.o, c.c, c.kh, c.kw}, 2);

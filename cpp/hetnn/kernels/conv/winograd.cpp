@@ -2,14 +2,13 @@
 #include "hetnn/kernels/conv/winograd.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "hetnn/base/aligned_buffer.h"
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/conv/implicit.h"
 #include "hetnn/kernels/conv/winograd_transform.h"
+#include "hetnn/kernels/conv/winograd_wild.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
 #include "hetnn/kernels/gemm/panels.h"
@@ -46,9 +45,9 @@ class WinogradConv final : public Kernel {
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
-        zeros_(static_cast<size_t>(aligned_elems(g.channels)) * 4),
         micro_(&micro_table()),
-        transforms_(&winograd_table(tiles_.are_lines())) {
+        transforms_(&winograd_table(tiles_.are_lines())),
+        wild_(g, in_pitch_, in_stride_, out_stride_) {
     const WinogradSplit split = winograd_split(g, this_machine());
     block_tiles_ = split.block_tiles;
     shared_ = split.shared;
@@ -56,7 +55,7 @@ class WinogradConv final : public Kernel {
   }
 
   int64_t scratch_bytes(int threads) const override {
-    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + wild_bytes());
+    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + wild_.room_bytes());
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
@@ -64,7 +63,7 @@ class WinogradConv final : public Kernel {
     const Team alone{0, 1};
     const Team all{context.thread, context.threads};
     std::byte* const own = context.scratch + (shared_ ? 1 : context.threads) * block_bytes() +
-                           context.thread * (table_bytes() + wild_bytes());
+                           context.thread * (table_bytes() + wild_.room_bytes());
     const auto** table = reinterpret_cast<const std::byte**>(own);
     const Placed placed{reinterpret_cast<int64_t*>(own + table_bytes() / 2),
                         reinterpret_cast<float*>(own + table_bytes())};
@@ -103,26 +102,16 @@ class WinogradConv final : public Kernel {
     int64_t* tiles;
     float* room;
   };
-  // Of a tile in a block: it was transformed without its elements that are not finite, few enough to be multiplied one
-  // by one.
+  // Of a tile in a block: it was transformed without its elements that are not finite.
   static constexpr int64_t kWild = int64_t{1} << 62;
-  int64_t most_wild() const { return tiles_.points() * g_.channels / 16; }
 
   using Place = WinogradTiles::Place;
-  // A pixel of the input, or zeros where there is none.
-  const float* pixel_at(const std::byte* input, int64_t n, int64_t y, int64_t x) const {
-    if (y < 0 || y >= g_.height || x < 0 || x >= g_.width) return zeros_.as<float>();
-    return reinterpret_cast<const float*>(input) + ((n * g_.height + y) * g_.width + x) * in_pitch_;
-  }
-
   // Scratch: inputs [points][block][in_stride], then products [points][block][out_stride].
   int64_t block_bytes() const { return tiles_.points() * (in_point() + out_point()) * 4; }
   // Of a block: pointers to rows, then which tile lies where.
   int64_t table_bytes() const {
     return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
-  // Inputs without what is not finite, then the sums of a tile.
-  int64_t wild_bytes() const { return (tiles_.points() * in_stride_ + tiles_.outputs() * out_stride_) * 4; }
   int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
   int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
@@ -140,30 +129,16 @@ class WinogradConv final : public Kernel {
       const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
       for (int64_t r = 0; r < rows.inputs; ++r)
         for (int64_t c = 0; c < columns.inputs; ++c)
-          pixels[r * columns.inputs + c] = pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
+          pixels[r * columns.inputs + c] = wild_.pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
       const WinogradInputTile tile{pixels, scratch + place * in_stride_, in_point(), g_.channels};
       const bool finite = transforms_->input(tile);
-      if (finite || transform_finite_part(tile, placed.room)) {
+      if (finite || wild_.transform(tile, placed.room)) {
         placed.tiles[place++] = (begin + i) | (finite ? 0 : kWild);
       } else {
         placed.tiles[shared_ ? place++ : --last] = begin + i;
       }
     }
     return place;
-  }
-
-  // Whether few elements are not finite: then without them.
-  bool transform_finite_part(WinogradInputTile tile, float* room) const {
-    const float* parts[kWinogradPoints];
-    int64_t wild = 0;
-    for (int64_t p = 0; p < tiles_.points(); ++p) {
-      float* const part = room + p * in_stride_;
-      wild += transforms_->finite_part(tile.pixels[p], g_.channels, part);
-      if (wild > most_wild()) return false;
-      parts[p] = part;
-    }
-    tile.pixels = parts;
-    return transforms_->input(tile);
   }
 
   // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
@@ -247,12 +222,12 @@ class WinogradConv final : public Kernel {
                                                    pixel * registers_.addend_pitch;
       t.rows = upright ? at.cols : at.rows;
       t.cols = upright ? at.rows : at.cols;
-      if (wild && add_wild(t, at, inputs, placed.room)) {
-        t.from = placed.room + tiles_.points() * in_stride_;
+      if (const float* sums = wild ? wild_.sums_of(t, at, inputs, placed.room) : nullptr; sums != nullptr) {
+        t.from = sums;
         t.point_stride = out_stride_;
         transforms_->output_of_sums(t, 0);
       } else if (const int64_t channel = i < multiplied && !wild ? transforms_->output(t) : 0; channel < t.channels) {
-        sum_directly(at, channel, inputs, products(scratch) + i * out_stride_);
+        wild_.sum_directly(at, channel, inputs, {products(scratch) + i * out_stride_, out_point()});
         transforms_->output_of_sums(t, channel);
       }
       if (epilogue_.empty()) continue;
@@ -265,147 +240,6 @@ class WinogradConv final : public Kernel {
     }
   }
 
-  // The sums of a tile's products and of its elements that are not finite, by outputs, behind the inputs in the room.
-  // False where a product is not finite.
-  bool add_wild(const WinogradOutputTile& tile, const Place& at, const std::byte* const* inputs, float* room) const {
-    constexpr float kAny = std::numeric_limits<float>::infinity();
-    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-    float* const sums = room + tiles_.points() * in_stride_;
-    WinogradOutputTile plain{};
-    plain.from = tile.from;
-    plain.point_stride = tile.point_stride;
-    plain.out = sums;
-    plain.out_row = kWinogradOutput * out_stride_;
-    plain.out_pixel = out_stride_;
-    plain.rows = tiles_.are_lines() ? 1 : kWinogradOutput;
-    plain.cols = kWinogradOutput;
-    plain.channels = tile.channels;
-    plain.lo = -kAny;
-    plain.hi = kAny;
-    if (transforms_->output(plain) < tile.channels) return false;
-    const bool line = tiles_.are_lines();
-    const int64_t tap_elems = g_.channels * kPanel;
-    WinogradProducts wild{};
-    wild.row_stride = tap_elems * g_.columns.kernel;
-    wild.column_stride = tap_elems;
-    wild.panel_stride = tap_elems * g_.taps();
-    wild.panels = panels_;
-    wild.sums = sums;
-    wild.sum_stride = out_stride_;
-    const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
-    for (int64_t r = 0; r < rows.inputs; ++r) {
-      for (int64_t c = 0; c < columns.inputs; ++c) {
-        const float* const pixel =
-            pixel_at(inputs[0], at.n, at.y - rows.before + r * rows.step, at.x - columns.before + c * columns.step);
-        wild.r = line ? 0 : r;
-        wild.c = line ? r + c : c;
-        const auto next = [&](int64_t channel) { return transforms_->next_wild(pixel, channel, g_.channels); };
-        for (int64_t channel = next(0); channel < g_.channels; channel = next(channel + 1)) {
-          wild.x = pixel[channel];
-          wild.weights = weights + channel * kPanel;
-          transforms_->add_products(wild);
-        }
-      }
-    }
-    return true;
-  }
-
-  // Whether a channel of the pixel is not a number, which makes that of all outputs that read it.
-  bool has_nan(const float* pixel) const {
-    for (int64_t begin = 0; begin < g_.channels; begin += kPanel) {
-      bool found = false;
-      for (int64_t c = begin; c < std::min(begin + kPanel, g_.channels); ++c) found |= pixel[c] != pixel[c];
-      if (found) return true;
-    }
-    return false;
-  }
-
-  // Whether every output of a tile reads such a pixel.
-  bool read_nan(const Place& at, const std::byte* input) const {
-    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-    uint64_t nan = 0;  // pixels, a byte a row of them
-    for (int64_t row = 0; row < rows.inputs; ++row)
-      for (int64_t col = 0; col < columns.inputs; ++col)
-        if (has_nan(pixel_at(input, at.n, at.y - rows.before + row * rows.step,
-                             at.x - columns.before + col * columns.step)))
-          nan |= 1ULL << (row * 8 + col);
-    const uint64_t window = (columns.inputs == 1 ? 0x010101U : 0x070707U) & (rows.inputs == 1 ? 0xFFU : 0xFFFFFFU);
-    for (int64_t row = 0; row < at.rows; ++row)
-      for (int64_t col = 0; col < at.cols; ++col)
-        if ((nan & window << (row * 8 + col)) == 0) return false;
-    return true;
-  }
-
-  // The sums of a tile's outputs for the channels from one on, in the place of its products.
-  void sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, float* sums) const {
-    const int64_t outputs = tiles_.outputs();
-    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-    const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
-    const std::byte* pixels[9 * kWinogradOutput * kWinogradOutput];
-    const auto find_pixels_of = [&](int64_t tap) {
-      for (int64_t output = 0; output < outputs; ++output) {
-        const int64_t row = output / columns.outputs + tap / g_.columns.kernel;
-        const int64_t col = output % columns.outputs + tap % g_.columns.kernel;
-        pixels[tap * outputs + output] = reinterpret_cast<const std::byte*>(pixel_at(
-            inputs[0], at.n, at.y - rows.before + row * rows.step, at.x - columns.before + col * columns.step));
-      }
-    };
-    alignas(64) float room[kMaxTileElems];
-    MicroTile part(room);
-    part.rows_stride = outputs;
-    part.ld_out = out_point();
-    part.panel_stride = g_.taps() * g_.channels * kPanel;
-    // Where nothing is finite, a few products tell: sums of infinities of both signs are none, whatever follows.
-    constexpr int64_t kFew = 16;
-    const int64_t middle = g_.taps() / 2;
-    part.taps = 1;
-    part.k = std::min(g_.channels, kFew);
-    find_pixels_of(middle);
-    sum_tile(part, pixels + middle * outputs, weights + middle * g_.channels * kPanel, channel, sums);
-    if (are_nan(at, sums, channel)) return;
-    if (read_nan(at, inputs[0])) {
-      for (int64_t output = 0; output < outputs; ++output)
-        std::fill_n(sums + output * out_point() + channel, out_stride_ - channel,
-                    std::numeric_limits<float>::quiet_NaN());
-      return;
-    }
-    for (int64_t tap = 0; tap < g_.taps(); ++tap) find_pixels_of(tap);
-    part.taps = g_.taps();
-    part.k = g_.channels;
-    sum_tile(part, pixels, weights, channel, sums);
-  }
-
-  // Whether all sums of a tile that are asked for are, for the channels from one on.
-  bool are_nan(const Place& at, const float* sums, int64_t channel) const {
-    for (int64_t row = 0; row < at.rows; ++row) {
-      for (int64_t col = 0; col < at.cols; ++col) {
-        const float* of = sums + (row * tiles_.columns.outputs + col) * out_point();
-        bool number = false;
-        for (int64_t c = channel; c < g_.out_channels; ++c) number |= of[c] == of[c];
-        if (number) return false;
-      }
-    }
-    return true;
-  }
-
-  // The products of a tile's pixels.
-  void sum_tile(MicroTile& part, const std::byte* const* pixels, const float* weights, int64_t channel,
-                float* sums) const {
-    const int64_t outputs = tiles_.outputs();
-    for (int64_t panel = channel / kPanel; panel < panels_; panel += width_) {
-      const auto width = static_cast<int>(std::min<int64_t>(width_, panels_ - panel));
-      part.cols = width * kPanel;
-      part.panel = weights + panel * part.panel_stride;
-      part.prefetch = part.panel;
-      const int64_t most = std::min<int64_t>(micro_->max_rows[width], 8);
-      for (int64_t begin = 0; begin < outputs; begin += most) {
-        part.rows = pixels + begin;
-        part.out = sums + begin * out_point() + panel * kPanel;
-        micro_->run[width][std::min(most, outputs - begin)](part);
-      }
-    }
-  }
-
   WindowGeometry g_;
   WinogradTiles tiles_;
   int64_t count_;
@@ -415,9 +249,9 @@ class WinogradConv final : public Kernel {
   RegisterPart registers_;
   bool bias_;
   int64_t in_pitch_, out_pitch_;
-  AlignedBuffer zeros_;
   const MicroTable* micro_;
   const WinogradTable* transforms_;
+  WildTiles wild_;
   int64_t block_tiles_ = 1;
   bool shared_ = false;
   int width_ = 1;

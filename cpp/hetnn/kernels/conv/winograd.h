@@ -2,9 +2,9 @@
 // windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. Of dilated windows, outputs a dilation apart make a tile.
 //
 // A product that is not finite would reach all of its tile, also outputs that read nothing of the kind. Such a tile is
-// transformed without those inputs, and they are multiplied one by one; where they are many, it is summed directly. Both
-// read the weights as they are, which stand packed behind the transformed ones: a quarter more, of which nothing is read
-// elsewhere.
+// transformed without those inputs, and they are multiplied one by one; where they are many, it is summed directly.
+// Both read the weights as they are, which stand packed behind the transformed ones: a quarter more, of which nothing
+// is read elsewhere.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ CLANG_FORMAT := $(shell command -v clang-format-14 || command -v clang-format)
 CLANG_TIDY := $(shell command -v clang-tidy-14 || command -v clang-tidy)
 
 ALSO := setup build cpp-test python-test test-long test-cuda lint tidy asan ubsan asan-sample openmp-sample tsan fuzz fuzz-long fuzz-plan fuzz-serve fuzz-devices fuzz-devices-asan \
-        fuzz-networks fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-devices bench-training bench-torch-compile bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
+        fuzz-networks fuzz-onnx fuzz-tflite fuzz-tflite-layers fuzz-tflite-networks fuzz-tosa fuzz-models fuzz-schedules bench bench-cpu bench-peers bench-plan bench-compile bench-operators bench-quantized bench-labels bench-not-finite bench-devices bench-training bench-torch-compile bench-weights bench-npu bench-runtime bench-threads bench-busy bench-serve fault test-engines conformance sweep-ranges sweep-files \
         sweep-architectures prove-rules docs site stubs wheel wheels notebooks pictures stories new-op new-pass clean
 .PHONY: help demo test tiny $(ALSO)
 
@@ -293,6 +293,9 @@ $(STAMPS)/int8-peers: $(STAMPS)/requirements
 	@touch $@
 bench-quantized: $(STAMPS)/install $(STAMPS)/int8-peers
 	PYTHONPATH=build/int8-peers $(PY) benchmarks/quantized.py
+# Convolutions of infinities and of what is no number beside finite ones.
+bench-not-finite: $(STAMPS)/install
+	$(PY) benchmarks/not_finite.py
 # Labels of networks that onnxruntime quantized, in hetnn, on the simulated NPU and in ONNX Runtime.
 bench-labels: $(STAMPS)/install $(STAMPS)/int8-peers
 	PYTHONPATH=build/int8-peers $(PY) benchmarks/labels.py

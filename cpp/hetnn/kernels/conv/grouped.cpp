@@ -18,8 +18,12 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// As many sums under way as hide the latency of a multiplication, beside as many inputs.
-constexpr int kPixels = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+// How the inputs of a vector's groups come into its lanes: by permutations, or by reading each input of the one group
+// that has all lanes.
+enum class Way { permuted, single };
+
+// As many sums under way as hide the latency of a multiplication, beside as many inputs where they are permuted.
+constexpr int PixelsOf(Way way) { return HWY_TARGET == HWY_AVX3 || way == Way::single ? 8 : 4; }
 
 // Where the lanes of a vector find input k of their own group.
 template <int kInputs>
@@ -38,69 +42,112 @@ class GroupLanes {
   decltype(hn::IndicesFromVec(DF(), hn::Zero(hn::RebindToSigned<DF>()))) of_[kInputs];
 };
 
-template <int kInputs, int kCount>
-void Grouped(const SlidingTile& t) {
+// Of kCount pixels kVectors vectors of channels, from `channel` on: as many sums under way as hide the latency of a
+// multiplication.
+template <int kInputs, int kCount, int kVectors, Way kWay>
+HWY_INLINE void Sums(const SlidingTile& t, const GroupLanes<kInputs>& groups, int64_t channel) {
   const DF d;
-  // Of wide groups a vector belongs to one, whose inputs are read one by one.
-  const bool in_one = t.group_outputs >= kLanes;
-  const GroupLanes<kInputs> groups(t.group_outputs);
-  for (int64_t channel = 0; channel < t.channels; channel += kLanes) {
-    const int64_t input = channel / t.group_outputs * kInputs;
-    const auto some = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.input_channels - input));
-    const bool whole = some == static_cast<size_t>(kLanes);
-    const float* weights = t.panels + channel / kPanel * t.panel_stride + channel % kPanel;
-    VF acc[kCount];
+  int64_t input[kVectors];
+  size_t some[kVectors];
+  const float* weights[kVectors];
+  VF acc[kVectors][kCount];
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t of = channel + v * kLanes;
+    input[v] = of / t.group_outputs * kInputs;
+    some[v] = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.input_channels - input[v]));
+    weights[v] = t.panels + of / kPanel * t.panel_stride + of % kPanel;
 #pragma GCC unroll 8
-    for (int p = 0; p < kCount; ++p) acc[p] = hn::Zero(d);
-    for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky) {
-      for (int64_t kx = t.kx_begin; kx < t.kx_end; ++kx) {
-        const float* in = t.in + ky * t.ky_stride + kx * t.kx_stride + input;
-        const float* w = weights + (ky * t.kernel_w + kx) * kInputs * kPanel;
-        if (in_one) {
-          for (int k = 0; k < kInputs; ++k) {
-            const VF weight = hn::LoadU(d, w + k * kPanel);
+    for (int p = 0; p < kCount; ++p) acc[v][p] = hn::Zero(d);
+  }
+  // add(in, tap) for every tap: where the window's column begins, and its weights.
+  const auto each_tap = [&](const auto& add) HWY_ATTR {
+    for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky)
+      for (int64_t kx = t.kx_begin; kx < t.kx_end; ++kx)
+        add(t.in + ky * t.ky_stride + kx * t.kx_stride, (ky * t.kernel_w + kx) * kInputs * kPanel);
+  };
+  if constexpr (kWay == Way::single) {
+    each_tap([&](const float* in, int64_t tap) HWY_ATTR {
+      for (int k = 0; k < kInputs; ++k) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const VF weight = hn::LoadU(d, weights[v] + tap + k * kPanel);
 #pragma GCC unroll 8
-            for (int p = 0; p < kCount; ++p)
-              acc[p] = hn::MulAdd(hn::Set(d, in[p * t.pixel_stride + k]), weight, acc[p]);
-          }
-          continue;
-        }
-        VF x[kCount];
-#pragma GCC unroll 8
-        for (int p = 0; p < kCount; ++p) {
-          const float* at = in + p * t.pixel_stride;
-          x[p] = whole ? hn::LoadU(d, at) : LoadFirst(at, some);
-        }
-#pragma GCC unroll 8
-        for (int k = 0; k < kInputs; ++k) {
-          const VF weight = hn::LoadU(d, w + k * kPanel);
-#pragma GCC unroll 8
-          for (int p = 0; p < kCount; ++p) acc[p] = hn::MulAdd(groups.Input(x[p], k), weight, acc[p]);
+          for (int p = 0; p < kCount; ++p)
+            acc[v][p] = hn::MulAdd(hn::Set(d, in[input[v] + p * t.pixel_stride + k]), weight, acc[v][p]);
         }
       }
-    }
-    const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - channel));
+    });
+  } else {
+    const bool whole = some[kVectors - 1] == static_cast<size_t>(kLanes);
+    each_tap([&](const float* in, int64_t tap) HWY_ATTR {
+      VF x[kVectors][kCount];
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 8
+        for (int p = 0; p < kCount; ++p) {
+          const float* at = in + input[v] + p * t.pixel_stride;
+          x[v][p] = whole ? hn::LoadU(d, at) : LoadFirst(at, some[v]);
+        }
+      }
+#pragma GCC unroll 8
+      for (int k = 0; k < kInputs; ++k) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) {
+          const VF weight = hn::LoadU(d, weights[v] + tap + k * kPanel);
+#pragma GCC unroll 8
+          for (int p = 0; p < kCount; ++p) acc[v][p] = hn::MulAdd(groups.Input(x[v][p], k), weight, acc[v][p]);
+        }
+      }
+    });
+  }
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t of = channel + v * kLanes;
+    const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - of));
     const bool all = left == static_cast<size_t>(kLanes);
-    const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
     const auto load = [&](const float* from) HWY_ATTR { return all ? hn::LoadU(d, from) : LoadFirst(from, left); };
-    const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
+    const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + of);
     const VF slopes = t.slopes == nullptr ? hn::Zero(d)
                       : t.slope_step == 0 ? hn::Set(d, *t.slopes)
-                                          : load(t.slopes + channel);
+                                          : load(t.slopes + of);
 #pragma GCC unroll 8
     for (int p = 0; p < kCount; ++p) {
-      VF y = t.bias == nullptr ? acc[p] : hn::Add(acc[p], bias);
+      VF y = t.bias == nullptr ? acc[v][p] : hn::Add(acc[v][p], bias);
       if (t.slopes != nullptr) y = Sloped(y, slopes);
       y = AtMost(hi, AtLeast(lo, y));
-      float* out = t.out + p * t.ld_out + channel;
+      float* out = t.out + p * t.ld_out + of;
       all ? hn::StoreU(y, d, out) : StoreFirst(y, out, left);
     }
   }
 }
 
-SlidingFunctions Functions(int64_t inputs) {
-  if (inputs == 4) return {&Grouped<4, 1>, &Grouped<4, kPixels>, kPixels};
-  return {&Grouped<8, 1>, &Grouped<8, kPixels>, kPixels};
+template <int kInputs, int kCount, Way kWay>
+void Grouped(const SlidingTile& t) {
+  const GroupLanes<kInputs> groups(t.group_outputs);
+  int64_t channel = 0;
+  // A pixel by itself has vectors of other channels beside it.
+  if constexpr (kCount == 1) {
+    for (; channel + 3 * kLanes < t.channels; channel += 4 * kLanes) Sums<kInputs, 1, 4, kWay>(t, groups, channel);
+    if (channel + 2 * kLanes < t.channels) return Sums<kInputs, 1, 3, kWay>(t, groups, channel);
+    if (channel + kLanes < t.channels) return Sums<kInputs, 1, 2, kWay>(t, groups, channel);
+  }
+  for (; channel < t.channels; channel += kLanes) Sums<kInputs, kCount, 1, kWay>(t, groups, channel);
+}
+
+template <int kInputs, Way kWay>
+constexpr SlidingFunctions FunctionsOf() {
+  return {&Grouped<kInputs, 1, kWay>, &Grouped<kInputs, PixelsOf(kWay), kWay>, PixelsOf(kWay)};
+}
+
+template <int kInputs>
+SlidingFunctions OfInputs(int64_t outputs) {
+  return outputs >= kLanes ? FunctionsOf<kInputs, Way::single>() : FunctionsOf<kInputs, Way::permuted>();
+}
+
+SlidingFunctions Functions(int64_t inputs, int64_t outputs) {
+  return inputs == 4 ? OfInputs<4>(outputs) : OfInputs<8>(outputs);
 }
 
 }  // namespace
@@ -110,6 +157,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-SlidingFunctions grouped_functions(int64_t inputs) { return HETNN_CHOSEN(Functions)(inputs); }
+SlidingFunctions grouped_functions(int64_t inputs, int64_t outputs) { return HETNN_CHOSEN(Functions)(inputs, outputs); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

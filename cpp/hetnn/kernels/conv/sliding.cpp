@@ -38,7 +38,7 @@ class SlidingConv final : public Kernel {
         epilogue_(call, call.outputs[0]),
         registers_(epilogue_.take_register_part(false, RegisterFunctions::slopes)),
         functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns), g.out_width)
-                                 : grouped_functions(shape_.k)),
+                                 : grouped_functions(shape_.k, g.out_channels / g.groups)),
         rows_(functions_.pair != nullptr && step_of(g.rows) == 1 ? 2 : 1),
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),

@@ -48,7 +48,7 @@ struct SlidingFunctions {
 /// Of one input channel an output channel and rows of `width` outputs; windows of neighbouring pixels are `step` of
 /// their columns apart, 0: of no whole number.
 SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step, int64_t width);
-/// Of groups of four or eight channels.
-SlidingFunctions grouped_functions(int64_t inputs);
+/// Of groups of four or eight channels, and as many outputs or eight.
+SlidingFunctions grouped_functions(int64_t inputs, int64_t outputs);
 
 }  // namespace hetnn::kernels

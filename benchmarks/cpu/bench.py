@@ -67,7 +67,6 @@ def work(engine: str, folder: Path, threads: int) -> None:
 
 def peaks(threads: int) -> dict[str, float]:
     """What this machine reaches: products of f32 by the best of torch, numpy and hetnn, and reading memory."""
-    os.environ["OPENBLAS_NUM_THREADS"] = str(threads)  # numpy reads it when it is imported, and has no other way
     import numpy as np
     import torch
 
@@ -242,6 +241,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.site:
         sys.path.insert(0, args.site)
+    os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)  # numpy reads it when it is imported, and has no other way
     if args.mode == "work":
         work(args.peers[0], args.folder, args.threads)
         return 0

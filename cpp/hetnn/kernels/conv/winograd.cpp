@@ -7,8 +7,8 @@
 #include "hetnn/base/error.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/kernels/conv/implicit.h"
+#include "hetnn/kernels/conv/winograd_non_finite.h"
 #include "hetnn/kernels/conv/winograd_transform.h"
-#include "hetnn/kernels/conv/winograd_wild.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/gemm/micro.h"
 #include "hetnn/kernels/gemm/panels.h"
@@ -47,7 +47,7 @@ class WinogradConv final : public Kernel {
         out_pitch_(call.outputs[0].pitch_elems),
         micro_(&micro_table()),
         transforms_(&winograd_table(tiles_.are_lines())),
-        wild_(g, in_pitch_, in_stride_, out_stride_) {
+        non_finite_(g, in_pitch_, in_stride_, out_stride_) {
     const WinogradSplit split = winograd_split(g, this_machine());
     block_tiles_ = split.block_tiles;
     shared_ = split.shared;
@@ -55,7 +55,7 @@ class WinogradConv final : public Kernel {
   }
 
   int64_t scratch_bytes(int threads) const override {
-    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + wild_.room_bytes());
+    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + non_finite_.room_bytes());
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
@@ -63,7 +63,7 @@ class WinogradConv final : public Kernel {
     const Team alone{0, 1};
     const Team all{context.thread, context.threads};
     std::byte* const own = context.scratch + (shared_ ? 1 : context.threads) * block_bytes() +
-                           context.thread * (table_bytes() + wild_.room_bytes());
+                           context.thread * (table_bytes() + non_finite_.room_bytes());
     const auto** table = reinterpret_cast<const std::byte**>(own);
     const Placed placed{reinterpret_cast<int64_t*>(own + table_bytes() / 2),
                         reinterpret_cast<float*>(own + table_bytes())};
@@ -103,7 +103,7 @@ class WinogradConv final : public Kernel {
     float* room;
   };
   // Of a tile in a block: it was transformed without its elements that are not finite.
-  static constexpr int64_t kWild = int64_t{1} << 62;
+  static constexpr int64_t kNonFinite = int64_t{1} << 62;
 
   using Place = WinogradTiles::Place;
   // Scratch: inputs [points][block][in_stride], then products [points][block][out_stride].
@@ -129,11 +129,12 @@ class WinogradConv final : public Kernel {
       const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
       for (int64_t r = 0; r < rows.inputs; ++r)
         for (int64_t c = 0; c < columns.inputs; ++c)
-          pixels[r * columns.inputs + c] = wild_.pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
+          pixels[r * columns.inputs + c] =
+              non_finite_.pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
       const WinogradInputTile tile{pixels, scratch + place * in_stride_, in_point(), g_.channels};
       const bool finite = transforms_->input(tile);
-      if (finite || wild_.transform(tile, placed.room)) {
-        placed.tiles[place++] = (begin + i) | (finite ? 0 : kWild);
+      if (finite || non_finite_.transform(tile, placed.room)) {
+        placed.tiles[place++] = (begin + i) | (finite ? 0 : kNonFinite);
       } else {
         placed.tiles[shared_ ? place++ : --last] = begin + i;
       }
@@ -211,8 +212,8 @@ class WinogradConv final : public Kernel {
     t.lo = registers_.lo;
     t.hi = registers_.hi;
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const bool wild = (placed.tiles[i] & kWild) != 0;
-      const Place at = tiles_.place_of(placed.tiles[i] & ~kWild);
+      const bool non_finite = (placed.tiles[i] & kNonFinite) != 0;
+      const Place at = tiles_.place_of(placed.tiles[i] & ~kNonFinite);
       const int64_t pixel = (at.n * g_.out_height + at.y) * g_.out_width + at.x;
       t.from = products(scratch) + i * out_stride_;
       t.point_stride = out_point();
@@ -222,12 +223,13 @@ class WinogradConv final : public Kernel {
                                                    pixel * registers_.addend_pitch;
       t.rows = upright ? at.cols : at.rows;
       t.cols = upright ? at.rows : at.cols;
-      if (const float* sums = wild ? wild_.sums_of(t, at, inputs, placed.room) : nullptr; sums != nullptr) {
+      if (const float* sums = non_finite ? non_finite_.sums_of(t, at, inputs, placed.room) : nullptr; sums != nullptr) {
         t.from = sums;
         t.point_stride = out_stride_;
         transforms_->output_of_sums(t, 0);
-      } else if (const int64_t channel = i < multiplied && !wild ? transforms_->output(t) : 0; channel < t.channels) {
-        wild_.sum_directly(at, channel, inputs, {products(scratch) + i * out_stride_, out_point()});
+      } else if (const int64_t channel = i < multiplied && !non_finite ? transforms_->output(t) : 0;
+                 channel < t.channels) {
+        non_finite_.sum_directly(at, channel, inputs, {products(scratch) + i * out_stride_, out_point()});
         transforms_->output_of_sums(t, channel);
       }
       if (epilogue_.empty()) continue;
@@ -251,7 +253,7 @@ class WinogradConv final : public Kernel {
   int64_t in_pitch_, out_pitch_;
   const MicroTable* micro_;
   const WinogradTable* transforms_;
-  WildTiles wild_;
+  NonFiniteTiles non_finite_;
   int64_t block_tiles_ = 1;
   bool shared_ = false;
   int width_ = 1;

@@ -179,18 +179,18 @@ void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
 
 int64_t FinitePart(const float* pixel, int64_t channels, float* to) {
   const DF d;
-  int64_t wild = 0;
+  int64_t non_finite = 0;
   for (int64_t channel = 0; channel < channels; channel += kLanes) {
     const auto lanes = static_cast<size_t>(HWY_MIN(kLanes, channels - channel));
     const VF x = LoadFirst(pixel + channel, lanes);
     const auto is_finite = hn::Eq(hn::Sub(x, x), hn::Zero(d));
-    wild += kLanes - static_cast<int64_t>(hn::CountTrue(d, is_finite));
+    non_finite += kLanes - static_cast<int64_t>(hn::CountTrue(d, is_finite));
     StoreFirst(hn::IfThenElseZero(is_finite, x), to + channel, lanes);
   }
-  return wild;
+  return non_finite;
 }
 
-int64_t NextWild(const float* pixel, int64_t channel, int64_t channels) {
+int64_t NextNonFinite(const float* pixel, int64_t channel, int64_t channels) {
   const DF d;
   for (; channel < channels; channel += kLanes) {
     const VF x = LoadFirst(pixel + channel, static_cast<size_t>(HWY_MIN(kLanes, channels - channel)));
@@ -219,9 +219,9 @@ void AddProducts(const WinogradProducts& t) {
 
 const WinogradTable* Table(bool lines) {
   static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>,
-                                             &FinitePart,       &NextWild,          &AddProducts<false>},
+                                             &FinitePart,       &NextNonFinite,     &AddProducts<false>},
                                  kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>,
-                                             &FinitePart,      &NextWild,         &AddProducts<true>};
+                                             &FinitePart,      &NextNonFinite,    &AddProducts<true>};
   return lines ? &kOfLines : &kOfTiles;
 }
 

@@ -65,7 +65,7 @@ struct WinogradTable {
   /// A pixel's channels, with zeros in place of those that are not finite: how many such there are.
   int64_t (*finite_part)(const float* pixel, int64_t channels, float* to);
   /// The first channel of a pixel, from one on, that is not finite; otherwise `channels`.
-  int64_t (*next_wild)(const float* pixel, int64_t channel, int64_t channels);
+  int64_t (*next_non_finite)(const float* pixel, int64_t channel, int64_t channels);
   void (*add_products)(const WinogradProducts&);
 };
 

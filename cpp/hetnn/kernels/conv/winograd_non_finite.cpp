@@ -1,5 +1,5 @@
 // Sums of tiles with elements that are not finite.
-#include "hetnn/kernels/conv/winograd_wild.h"
+#include "hetnn/kernels/conv/winograd_non_finite.h"
 
 #include <algorithm>
 #include <limits>
@@ -8,7 +8,7 @@
 
 namespace hetnn::kernels {
 
-WildTiles::WildTiles(const WindowGeometry& g, int64_t in_pitch, int64_t in_stride, int64_t out_stride)
+NonFiniteTiles::NonFiniteTiles(const WindowGeometry& g, int64_t in_pitch, int64_t in_stride, int64_t out_stride)
     : g_(g),
       tiles_(g),
       in_pitch_(in_pitch),
@@ -21,23 +21,23 @@ WildTiles::WildTiles(const WindowGeometry& g, int64_t in_pitch, int64_t in_strid
   width_ = micro_->panels_for(tiles_.outputs(), panels_, 2);
 }
 
-bool WildTiles::transform(WinogradInputTile tile, float* room) const {
+bool NonFiniteTiles::transform(WinogradInputTile tile, float* room) const {
   const float* parts[kWinogradPoints];
   // One by one, so many take about as long as all of a tile's products.
   const int64_t most = tiles_.points() * g_.channels / 16;
-  int64_t wild = 0;
+  int64_t non_finite = 0;
   for (int64_t p = 0; p < tiles_.points(); ++p) {
     float* const part = room + p * in_stride_;
-    wild += transforms_->finite_part(tile.pixels[p], g_.channels, part);
-    if (wild > most) return false;
+    non_finite += transforms_->finite_part(tile.pixels[p], g_.channels, part);
+    if (non_finite > most) return false;
     parts[p] = part;
   }
   tile.pixels = parts;
   return transforms_->input(tile);
 }
 
-const float* WildTiles::sums_of(const WinogradOutputTile& tile, const Place& at, const std::byte* const* inputs,
-                                float* room) const {
+const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place& at, const std::byte* const* inputs,
+                                     float* room) const {
   constexpr float kAny = std::numeric_limits<float>::infinity();
   const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
   float* const sums = room + tiles_.points() * in_stride_;
@@ -55,25 +55,25 @@ const float* WildTiles::sums_of(const WinogradOutputTile& tile, const Place& at,
   if (transforms_->output(plain) < tile.channels) return nullptr;
   const bool line = tiles_.are_lines();
   const int64_t tap_elems = g_.channels * kPanel;
-  WinogradProducts wild{};
-  wild.row_stride = tap_elems * g_.columns.kernel;
-  wild.column_stride = tap_elems;
-  wild.panel_stride = tap_elems * g_.taps();
-  wild.panels = panels_;
-  wild.sums = sums;
-  wild.sum_stride = out_stride_;
+  WinogradProducts products{};
+  products.row_stride = tap_elems * g_.columns.kernel;
+  products.column_stride = tap_elems;
+  products.panel_stride = tap_elems * g_.taps();
+  products.panels = panels_;
+  products.sums = sums;
+  products.sum_stride = out_stride_;
   const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
   for (int64_t r = 0; r < rows.inputs; ++r) {
     for (int64_t c = 0; c < columns.inputs; ++c) {
       const float* const pixel =
           pixel_at(inputs[0], at.n, at.y - rows.before + r * rows.step, at.x - columns.before + c * columns.step);
-      wild.r = line ? 0 : r;
-      wild.c = line ? r + c : c;
-      const auto next = [&](int64_t channel) { return transforms_->next_wild(pixel, channel, g_.channels); };
+      products.r = line ? 0 : r;
+      products.c = line ? r + c : c;
+      const auto next = [&](int64_t channel) { return transforms_->next_non_finite(pixel, channel, g_.channels); };
       for (int64_t channel = next(0); channel < g_.channels; channel = next(channel + 1)) {
-        wild.x = pixel[channel];
-        wild.weights = weights + channel * kPanel;
-        transforms_->add_products(wild);
+        products.x = pixel[channel];
+        products.weights = weights + channel * kPanel;
+        transforms_->add_products(products);
       }
     }
   }
@@ -81,7 +81,7 @@ const float* WildTiles::sums_of(const WinogradOutputTile& tile, const Place& at,
 }
 
 // Whether a channel of the pixel is not a number, which makes that of all outputs that read it.
-bool WildTiles::has_nan(const float* pixel) const {
+bool NonFiniteTiles::has_nan(const float* pixel) const {
   for (int64_t begin = 0; begin < g_.channels; begin += kPanel) {
     bool found = false;
     for (int64_t c = begin; c < std::min(begin + kPanel, g_.channels); ++c) found |= pixel[c] != pixel[c];
@@ -91,7 +91,7 @@ bool WildTiles::has_nan(const float* pixel) const {
 }
 
 // Whether every output of a tile reads such a pixel.
-bool WildTiles::read_nan(const Place& at, const std::byte* input) const {
+bool NonFiniteTiles::read_nan(const Place& at, const std::byte* input) const {
   const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
   uint64_t nan = 0;  // pixels, a byte a row of them
   for (int64_t row = 0; row < rows.inputs; ++row)
@@ -106,7 +106,7 @@ bool WildTiles::read_nan(const Place& at, const std::byte* input) const {
   return true;
 }
 
-void WildTiles::sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, Sums sums) const {
+void NonFiniteTiles::sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, Sums sums) const {
   const int64_t outputs = tiles_.outputs();
   const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
   const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
@@ -144,7 +144,7 @@ void WildTiles::sum_directly(const Place& at, int64_t channel, const std::byte* 
 }
 
 // Whether all sums of a tile that are asked for are, for the channels from one on.
-bool WildTiles::are_nan(const Place& at, Sums sums, int64_t channel) const {
+bool NonFiniteTiles::are_nan(const Place& at, Sums sums, int64_t channel) const {
   for (int64_t row = 0; row < at.rows; ++row) {
     for (int64_t col = 0; col < at.cols; ++col) {
       const float* of = sums.of(row * tiles_.columns.outputs + col);
@@ -157,8 +157,8 @@ bool WildTiles::are_nan(const Place& at, Sums sums, int64_t channel) const {
 }
 
 // The products of a tile's pixels.
-void WildTiles::sum_tile(MicroTile& part, const std::byte* const* pixels, const float* weights, int64_t channel,
-                         Sums sums) const {
+void NonFiniteTiles::sum_tile(MicroTile& part, const std::byte* const* pixels, const float* weights, int64_t channel,
+                              Sums sums) const {
   const int64_t outputs = tiles_.outputs();
   for (int64_t panel = channel / kPanel; panel < panels_; panel += width_) {
     const auto width = static_cast<int>(std::min<int64_t>(width_, panels_ - panel));

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,25 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy.mkdir()
     (copy / "list.txt").write_text("one\ntwo\n")
     return copy
+
+
+SOURCES = [(story, file) for story in ALL for file in story.new_files if file.suffix == ".cpp"]
+
+
+@pytest.mark.parametrize(("story", "file"), SOURCES, ids=[str(file) for _, file in SOURCES])
+def test_its_new_files_are_written_for_the_tree_as_it_is(story: stories.Story, file: Path) -> None:
+    """What is built takes minutes (`make stories`); whether types and names are those that there are, seconds."""
+    compiler = shutil.which("c++")
+    lists = stories.ROOT / "build" / "release" / "lists"
+    if compiler is None or not lists.is_dir():
+        pytest.skip("there is no C++ compiler, or nothing was built here")
+    new = story.folder / "new" / "cpp"
+    includes = [f"-I{folder}" for folder in (new, stories.ROOT / "cpp", lists)]
+    warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-Wno-restrict"]
+    source = story.folder / "new" / file
+    command = [compiler, "-std=gnu++20", "-fsyntax-only", *warnings, *includes, str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_there_are_stories() -> None:

@@ -19,8 +19,8 @@ class IdleVisit final : public Visit {
 class IdleBound final : public BoundCode {
  public:
   explicit IdleBound(std::unique_ptr<const BoundCode> by) : by_(std::move(by)) {}
-  int64_t scratch_bytes() const override { return by_->scratch_bytes(); }
-  std::unique_ptr<Visit> open(std::span<std::byte> scratch) const override {
+  std::vector<int64_t> scratch_bytes() const override { return by_->scratch_bytes(); }
+  std::unique_ptr<Visit> open(std::span<const int64_t> scratch) const override {
     return std::make_unique<IdleVisit>(by_->open(scratch));
   }
 

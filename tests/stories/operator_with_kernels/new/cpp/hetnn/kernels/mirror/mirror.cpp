@@ -1,8 +1,8 @@
 // The operator mirror, for f32 in plain memory.
 #include <algorithm>
 
-#include "hetnn/base/error.h"
 #include "hetnn/kernels/kernel.h"
+#include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
 namespace {
@@ -20,15 +20,16 @@ class Mirror final : public Kernel {
   int64_t elems_;
 };
 
-std::unique_ptr<Kernel> make_mirror(const KernelCall& call) {
-  const TensorView &x = call.inputs[0], &y = call.outputs[0];
-  if (x.dtype != DType::f32 || x.layout != Layout::plain || y.layout != Layout::plain)
-    throw Unsupported("mirror takes plain f32 tensors. Cast or copy them.");
-  return std::make_unique<Mirror>(x.elems());
-}
+Refusal serves_mirror(const KernelCall& call) { return Terms("mirror", call).of(DType::f32, 1).plain(); }
 
-constexpr Variant kVariants[] = {
-    {.name = "mirror", .op = "mirror", .speed = "move", .create = make_mirror, .layout = LayoutWish::plain}};
+std::unique_ptr<Kernel> make_mirror(const KernelCall& call) { return std::make_unique<Mirror>(call.inputs[0].elems()); }
+
+constexpr Variant kVariants[] = {{.name = "mirror",
+                                  .op = "mirror",
+                                  .speed = "move",
+                                  .serves = serves_mirror,
+                                  .create = make_mirror,
+                                  .layout = LayoutWish::plain}};
 
 }  // namespace
 

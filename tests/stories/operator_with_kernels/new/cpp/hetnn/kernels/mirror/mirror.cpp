@@ -1,7 +1,8 @@
 // The operator mirror, for f32 in plain memory.
+#include "hetnn/kernels/mirror/mirror.h"
+
 #include <algorithm>
 
-#include "hetnn/kernels/kernel.h"
 #include "hetnn/kernels/query/terms.h"
 
 namespace hetnn::kernels {
@@ -33,7 +34,6 @@ constexpr Variant kVariants[] = {{.name = "mirror",
 
 }  // namespace
 
-std::span<const Variant> mirror_variants();
 std::span<const Variant> mirror_variants() { return kVariants; }
 
 }  // namespace hetnn::kernels

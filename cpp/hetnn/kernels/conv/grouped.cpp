@@ -106,7 +106,7 @@ HWY_INLINE void Sums(const SlidingTile& t, const GroupLanes<kInputs>& groups, in
   for (int v = 0; v < kVectors; ++v) {
     const int64_t of = channel + v * kLanes;
     const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - of));
-    const bool all = left == static_cast<size_t>(kLanes);
+    const bool all = v + 1 < kVectors || left == static_cast<size_t>(kLanes);
     const auto load = [&](const float* from) HWY_ATTR { return all ? hn::LoadU(d, from) : LoadFirst(from, left); };
     const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + of);
     const VF slopes = t.slopes == nullptr ? hn::Zero(d)
@@ -127,11 +127,15 @@ template <int kInputs, int kCount, Way kWay>
 void Grouped(const SlidingTile& t) {
   const GroupLanes<kInputs> groups(t.group_outputs);
   int64_t channel = 0;
-  // A pixel by itself has vectors of other channels beside it.
-  if constexpr (kCount == 1) {
-    for (; channel + 3 * kLanes < t.channels; channel += 4 * kLanes) Sums<kInputs, 1, 4, kWay>(t, groups, channel);
-    if (channel + 2 * kLanes < t.channels) return Sums<kInputs, 1, 3, kWay>(t, groups, channel);
-    if (channel + kLanes < t.channels) return Sums<kInputs, 1, 2, kWay>(t, groups, channel);
+  // A pixel by itself has vectors of other channels beside it, as many as a panel or, of wide vectors, four.
+  if constexpr (kCount == 1 && kLanes >= 8) {
+    constexpr int64_t kMost = kLanes == kPanel ? 4 : 2;
+    for (; channel + (kMost - 1) * kLanes < t.channels; channel += kMost * kLanes)
+      Sums<kInputs, 1, kMost, kWay>(t, groups, channel);
+    if (kMost > 2 && channel + kLanes < t.channels) {
+      Sums<kInputs, 1, 2, kWay>(t, groups, channel);
+      channel += 2 * kLanes;
+    }
   }
   for (; channel < t.channels; channel += kLanes) Sums<kInputs, kCount, 1, kWay>(t, groups, channel);
 }
@@ -141,9 +145,17 @@ constexpr SlidingFunctions FunctionsOf() {
   return {&Grouped<kInputs, 1, kWay>, &Grouped<kInputs, PixelsOf(kWay), kWay>, PixelsOf(kWay)};
 }
 
+// Groups have four or eight outputs, and no fewer than inputs.
 template <int kInputs>
-SlidingFunctions OfInputs(int64_t outputs) {
-  return outputs >= kLanes ? FunctionsOf<kInputs, Way::single>() : FunctionsOf<kInputs, Way::permuted>();
+SlidingFunctions OfInputs([[maybe_unused]] int64_t outputs) {
+  constexpr int kLeast = kInputs, kMost = 8;
+  if constexpr (kLeast >= kLanes) {
+    return FunctionsOf<kInputs, Way::single>();
+  } else if constexpr (kMost < kLanes) {
+    return FunctionsOf<kInputs, Way::permuted>();
+  } else {
+    return outputs >= kLanes ? FunctionsOf<kInputs, Way::single>() : FunctionsOf<kInputs, Way::permuted>();
+  }
 }
 
 SlidingFunctions Functions(int64_t inputs, int64_t outputs) {

@@ -56,6 +56,7 @@ const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place
   const bool line = tiles_.are_lines();
   const int64_t tap_elems = g_.channels * kPanel;
   WinogradProducts products{};
+  products.rows = plain.rows;
   products.row_stride = tap_elems * g_.columns.kernel;
   products.column_stride = tap_elems;
   products.panel_stride = tap_elems * g_.taps();

@@ -200,13 +200,11 @@ int64_t NextNonFinite(const float* pixel, int64_t channel, int64_t channels) {
   return channels;
 }
 
-template <bool kLine>
 void AddProducts(const WinogradProducts& t) {
   constexpr int64_t kColumns = 16, kTaps = 3;
   const DF d;
   const VF x = hn::Set(d, t.x);
-  const int64_t rows = kLine ? 1 : kWinogradOutput;
-  for (int64_t i = HWY_MAX(int64_t{0}, t.r - kTaps + 1); i <= HWY_MIN(t.r, rows - 1); ++i) {
+  for (int64_t i = HWY_MAX(int64_t{0}, t.r - kTaps + 1); i <= HWY_MIN(t.r, t.rows - 1); ++i) {
     for (int64_t j = HWY_MAX(int64_t{0}, t.c - kTaps + 1); j <= HWY_MIN(t.c, int64_t{kWinogradOutput - 1}); ++j) {
       const float* weights = t.weights + (t.r - i) * t.row_stride + (t.c - j) * t.column_stride;
       float* sums = t.sums + (i * kWinogradOutput + j) * t.sum_stride;
@@ -219,9 +217,9 @@ void AddProducts(const WinogradProducts& t) {
 
 const WinogradTable* Table(bool lines) {
   static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>,
-                                             &FinitePart,       &NextNonFinite,     &AddProducts<false>},
+                                             &FinitePart,       &NextNonFinite,     &AddProducts},
                                  kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>,
-                                             &FinitePart,      &NextNonFinite,    &AddProducts<true>};
+                                             &FinitePart,      &NextNonFinite,    &AddProducts};
   return lines ? &kOfLines : &kOfTiles;
 }
 

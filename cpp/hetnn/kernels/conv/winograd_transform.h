@@ -43,11 +43,11 @@ struct WinogradOutputTile {
 };
 
 /// sums[(i * 4 + j) * sum_stride + 16 * p + k] += x * weights[p * panel_stride + (r - i) * row_stride +
-/// (c - j) * column_stride + k] for every output i, j whose window holds the input r, c of a tile, of a line 0, c, and
-/// for the 16 columns k of so many panels p.
+/// (c - j) * column_stride + k] for every output i, j whose window holds the input r, c of a tile, of a line 0, c,
+/// which has one row of outputs, and for the 16 columns k of so many panels p.
 struct WinogradProducts {
   float x;
-  int64_t r, c;
+  int64_t rows, r, c;
   const float* weights;
   int64_t row_stride, column_stride, panel_stride, panels;
   float* sums;

@@ -25,6 +25,7 @@ from hetnn.remote.wire import MOST_MEASURED_BYTES, MOST_PAYLOAD_BYTES, Closed, R
 _GREETING_S = 20.0  # in which a connection must show its token
 _IDLE_S = 600.0  # that a connection may be silent
 _MESSAGE_S = 120.0  # in which an answer must be taken
+_ATTENTION_S = 0.5  # after which a thread that waits for connections sees signals that another one was woken by
 _MOST_GREETING_BYTES = 4096
 _MOST_CONNECTIONS = 256
 
@@ -63,6 +64,7 @@ class DeviceServer:
             self._listening = socket.create_server((host, port), family=family, backlog=64)
         except OSError as error:
             raise Unavailable(f"cannot listen on {listen}: {error.strerror or error}.") from error
+        self._listening.settimeout(_ATTENTION_S)
         self.port: int = self._listening.getsockname()[1]
 
     def serve(self) -> None:
@@ -70,6 +72,8 @@ class DeviceServer:
         while not self._ending.is_set():
             try:
                 connection, _ = self._listening.accept()
+            except TimeoutError:
+                continue
             except OSError:
                 if self._ending.is_set():
                     return

@@ -3,6 +3,7 @@ wrong, nothing leaks. `make fault` does each a hundred times."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import random
 import signal
@@ -135,6 +136,15 @@ def test_paused_and_continued(files: tuple[Path, Path], expected: list[np.ndarra
     assert open_files(process.pid) <= files_there + 2
     process.terminate()
     assert process.wait(20) == 0
+    process.stdout.close()  # type: ignore[union-attr]
+
+
+def test_it_ends_whichever_thread_the_signal_wakes(files: tuple[Path, Path], expected: list[np.ndarray]) -> None:
+    process, port = started(files[1])
+    runs_again(loaded(files, port), 0, expected)
+    others = [int(task.name) for task in Path(f"/proc/{process.pid}/task").iterdir() if int(task.name) != process.pid]
+    assert ctypes.CDLL(None).tgkill(process.pid, others[-1], int(signal.SIGTERM)) == 0
+    assert process.wait(10) == 0
     process.stdout.close()  # type: ignore[union-attr]
 
 

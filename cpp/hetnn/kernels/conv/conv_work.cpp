@@ -82,7 +82,7 @@ Work planes_work(const KernelCall& call, const Machine& machine, int /*threads*/
 Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   // In the time of so many multiply-adds of vectors one is loaded and multiplied by each tap, and a vector of results
   // begins and ends. Channels of a group are turned into their places besides, and a pixel that is left over in a row
-  // waits for itself, and takes longer to begin.
+  // has fewer sums beside it, and takes longer to begin.
   constexpr double kLoaded = 1.5, kResult = 2, kTurned = 2, kAlone = 2, kAloneResult = 16;
   const WindowGeometry g = conv_geometry(call);
   const PanelShape shape = sliding_shape(g);

@@ -21,8 +21,7 @@ constexpr int64_t kOutputs = kWinogradOutput;
 constexpr int64_t kMostChannels = 227;
 // Transformed inputs of a block of tiles, which stay in a second-level cache with the weights of a tile's columns.
 constexpr int64_t kBlock_bytes = 512 << 10;
-// Elements between points, whose lines, written at once, would fall into one place of a cache.
-constexpr int64_t kApart = 32;
+constexpr int64_t kApart = kPointsApart_bytes / static_cast<int64_t>(sizeof(int16_t));
 constexpr int64_t kLine_bytes = 64, kLineElems = kLine_bytes / 2;
 
 int64_t panels_of(const WindowGeometry& g) { return ceil_div(g.out_channels, kPanel); }

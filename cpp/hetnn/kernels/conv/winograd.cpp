@@ -21,8 +21,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 
 constexpr int64_t kLeastTiles = 12;
-// Elements between points, whose lines, written at once, would fall into one place of a cache.
-constexpr int64_t kApart = 16;
+constexpr int64_t kApart = kPointsApart_bytes / static_cast<int64_t>(sizeof(float));
 
 bool fits(const WindowGeometry& g) {
   const auto fit = [](const ops::WindowAxis& axis) {

@@ -17,6 +17,9 @@ namespace hetnn::kernels {
 
 struct Machine;
 
+/// Between the points of a block of tiles, whose lines, written at once, would fall into one place of a cache.
+inline constexpr int64_t kPointsApart_bytes = 64;
+
 /// Tiles of outputs along one axis: of a window of three four outputs, of a window of one each output by itself.
 struct WinogradAxis {
   int64_t outputs = 1, inputs = 1;  // of a tile

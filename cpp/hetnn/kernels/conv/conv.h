@@ -8,7 +8,7 @@
 //   conv2d_direct        a product whose rows are the windows' pixels, of any window
 //   conv2d_few_channels  the same of a copy with a border, of which a row of a window is one run: up to 8 channels
 //   conv2d_planes        vectors over the pixels of a plain image of up to 4 channels
-//   conv2d_winograd      F(4x4, 3x3)
+//   conv2d_winograd, conv2d_winograd_2x2  F(4x4, 3x3), F(2x2, 3x3)
 //   conv2d_depthwise, conv2d_grouped  vectors over channels, of groups of one, and of 4 or 8
 // conv_transpose2d  weight [C, O/groups, kh, kw] packed; further param output_padding is implied by the output's shape.
 //   conv_transpose2d_phases  a product for outputs that share their taps
@@ -32,6 +32,7 @@ Work direct_conv_work(const KernelCall& call, const Machine& machine, int thread
 Work few_channels_work(const KernelCall& call, const Machine& machine, int threads);
 Work planes_work(const KernelCall& call, const Machine& machine, int threads);
 Work sliding_work(const KernelCall& call, const Machine& machine, int threads);
+template <int64_t kSide>
 Work winograd_work(const KernelCall& call, const Machine& machine, int threads);
 Refusal serves_gated_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);

@@ -51,9 +51,12 @@ Refusal serves_planes(const KernelCall& call) {
       .steps_on_rows();
 }
 
+constexpr std::string_view winograd_name(int64_t side) { return side == 2 ? "conv2d_winograd_2x2" : "conv2d_winograd"; }
+
+template <int64_t kSide>
 Refusal serves_winograd(const KernelCall& call) {
-  return serves_with("conv2d_winograd", call, [&](Terms& terms, const WindowGeometry& g) {
-    return terms.hold(refuse_winograd(g))
+  return serves_with(winograd_name(kSide), call, [&](Terms& terms, const WindowGeometry& g) {
+    return terms.hold(refuse_winograd(g, kSide))
         .hold(call.params.integer("deterministic", 0) == 0, "rounds otherwise than sums of products do");
   });
 }
@@ -100,8 +103,13 @@ std::unique_ptr<Packer> make_direct_packer(const KernelCall& call, int /*input*/
 std::unique_ptr<Packer> make_sliding_packer(const KernelCall& call, int /*input*/) {
   return make_panel_packer(conv_geometry(call), sliding_shape(conv_geometry(call)));
 }
+template <int64_t kSide>
+std::unique_ptr<Kernel> make_winograd(const KernelCall& call, const WindowGeometry& g) {
+  return make_winograd_conv(call, g, kSide);
+}
+template <int64_t kSide>
 std::unique_ptr<Packer> make_transformed_packer(const KernelCall& call, int /*input*/) {
-  return make_winograd_packer(conv_geometry(call));
+  return make_winograd_packer(conv_geometry(call), kSide);
 }
 
 constexpr Variant row_of_f32(std::string_view name, ServesFunction serves, KernelFactory create, WorkFunction work) {
@@ -122,6 +130,12 @@ constexpr Variant packed_as(std::string_view packing, Variant row) {
   row.packed_bytes = packed_bytes_with<kPacker>;
   row.packer = kPacker;
   return row;
+}
+template <int64_t kSide>
+constexpr Variant winograd_row() {
+  return packed_as<make_transformed_packer<kSide>>(
+      winograd_name(kSide), row_of_f32(winograd_name(kSide), serves_winograd<kSide>, make_turned<make_winograd<kSide>>,
+                                       winograd_work<kSide>));
 }
 
 }  // namespace
@@ -145,8 +159,8 @@ std::span<const Variant> conv_variants() {
                                                                 make_few_channels, few_channels_work)),
       packed_as<make_direct_packer>(
           "conv2d_panels", row_of_f32("conv2d_planes", serves_planes, make_nhwc<make_planes_conv>, planes_work)),
-      packed_as<make_transformed_packer>("conv2d_winograd", row_of_f32("conv2d_winograd", serves_winograd,
-                                                                       make_turned<make_winograd_conv>, winograd_work)),
+      winograd_row<4>(),
+      winograd_row<2>(),
       packed_as<make_sliding_packer>("conv2d_sliding", row_of_f32("conv2d_depthwise", serves_depthwise,
                                                                   make_turned<make_sliding_conv>, sliding_work)),
       packed_as<make_sliding_packer>(

@@ -101,14 +101,15 @@ Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*
   return work;
 }
 
+template <int64_t kSide>
 Work winograd_work(const KernelCall& call, const Machine& machine, int threads) {
   // In the time of so many multiply-adds of vectors a tile of inputs is transformed for 16 channels, where there are no
   // more and where there are, and one of outputs back; a line of either, besides what it takes for any number of
   // channels. Measured: benchmarks/cpp/kernels_conv.cpp.
   constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100, kLine = 30, kAnyLine = 190;
   const WindowGeometry g = conv_geometry(call);
-  const WinogradTiles tiles(g);
-  const WinogradSplit split = winograd_split(g, machine);
+  const WinogradTiles tiles(g, kSide);
+  const WinogradSplit split = winograd_split(g, kSide, machine);
   Work work = moving(g, split.weight_bytes, machine);
   // What one thread fetched from memory, the others find nearer.
   const int64_t others = split.shared ? 0 : std::min<int64_t>(threads, tiles.count()) - 1;
@@ -116,14 +117,19 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   work.multiplies =
       static_cast<double>(tiles.points()) * product_multiplies(tiles.count(), 1, g.channels, g.out_channels);
   const double inputs = vectors_of(g.channels), outputs = vectors_of(g.out_channels);
-  const double tile = tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
-                                        : (g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs;
+  const double of_points = static_cast<double>(tiles.points()) / kWinogradPoints;
+  const double tile =
+      tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
+                        : of_points * ((g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs);
   work.apart = static_cast<double>(tiles.count()) * tile;
   work.grains = split.shared ? tiles.points() * ceil_div(g.out_channels, 2 * kPanel) : tiles.count();
   if (split.shared) work.barriers = static_cast<int>(2 * ceil_div(tiles.count(), split.block_tiles));
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;
 }
+
+template Work winograd_work<4>(const KernelCall& call, const Machine& machine, int threads);
+template Work winograd_work<2>(const KernelCall& call, const Machine& machine, int threads);
 
 Work integer_conv_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
   // An instruction multiplies four bytes in each lane.
@@ -142,7 +148,7 @@ Work integer_winograd_work(const KernelCall& call, const Machine& machine, int /
   constexpr int64_t kPair = 2;
   constexpr double kInput = 200, kOutput = 240;
   const WindowGeometry g = conv_geometry(call);
-  const int64_t tiles = WinogradTiles(g).count();
+  const int64_t tiles = WinogradTiles(g, kWinogradOutput).count();
   Work work = moving(g, integer_winograd_bytes(g), machine, 1);
   work.multiplies = kWinogradPoints * product_multiplies(tiles, 1, ceil_div(g.channels, kPair), g.out_channels);
   work.apart = static_cast<double>(tiles) * (kInput * static_cast<double>(ceil_div(g.channels, kPair * kPanel)) +

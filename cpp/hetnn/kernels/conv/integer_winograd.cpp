@@ -31,7 +31,7 @@ class IntegerWinogradConv final : public Kernel {
  public:
   IntegerWinogradConv(const KernelCall& call, const WindowGeometry& g)
       : g_(g),
-        tiles_(g),
+        tiles_(g, kWinogradOutput),
         stride_(ceil_div(g.channels, kWordsAtOnce) * kWordsAtOnce),
         product_(direct_shape(g, 1), call),
         bias_(call.params.integer("bias", 0) != 0),
@@ -183,7 +183,7 @@ constexpr int32_t kWeightTransform[kWinogradInput][3] = {{6, 0, 0}, {-1, -1, -1}
 }  // namespace
 
 Refusal refuse_integer_winograd(const WindowGeometry& g, int32_t weight_zero) {
-  if (Refusal refused = refuse_winograd(g)) return refused;
+  if (Refusal refused = refuse_winograd(g, kWinogradOutput)) return refused;
   if (g.taps() != 9 || g.rows.dilation != 1 || g.columns.dilation != 1)
     return text("winograd of bytes takes 3x3 windows of dilation 1; got ", g.rows.kernel, "x", g.columns.kernel,
                 ", dilation ", g.rows.dilation, "x", g.columns.dilation, ".");

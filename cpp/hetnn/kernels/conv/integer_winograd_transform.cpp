@@ -46,7 +46,7 @@ HWY_INLINE void InputChannels(const IntegerWinogradInput& t, int64_t channel, in
     const int8_t* pixel = from[i * kWinogradInput + j] + channel;
     return hn::PromoteTo(d, kTail ? hn::LowerHalf(bytes, LoadSome(pixel, count)) : hn::LoadU(bytes, pixel));
   };
-  TransformBoth<VW, kWinogradInput>(
+  TransformBoth<VW, kWinogradInput, kWinogradInput>(
       load, [](const VW* p, VW* y) HWY_ATTR { InputVector(p, y); },
       [&](int i, int j, VW y) HWY_ATTR { hn::StoreU(y, d, to + (i * kWinogradInput + j) * point_stride); });
 }
@@ -79,7 +79,7 @@ void OutputTile(const IntegerWinogradOutput& t) {
   for (int64_t channel = 0; channel < t.channels; channel += kLanes) {
     const int32_t* HWY_RESTRICT from = t.from + channel;
     int32_t* HWY_RESTRICT to = t.to + channel;
-    TransformBoth<VI, kWinogradOutput>(
+    TransformBoth<VI, kWinogradInput, kWinogradOutput>(
         [&](int i, int j) HWY_ATTR { return hn::LoadU(d, from + (i * kWinogradInput + j) * point_stride); },
         [](const VI* m, VI* y) HWY_ATTR { OutputVector(m, y); },
         [&](int i, int j, VI y) HWY_ATTR {

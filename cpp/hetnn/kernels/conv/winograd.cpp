@@ -1,4 +1,4 @@
-// Winograd convolution: tiles in, products of 36 or 6 points, tiles out.
+// Winograd convolution: tiles in, products of 36, 16 or 6 points, tiles out.
 #include "hetnn/kernels/conv/winograd.h"
 
 #include <algorithm>
@@ -32,9 +32,9 @@ bool fits(const WindowGeometry& g) {
 
 class WinogradConv final : public Kernel {
  public:
-  WinogradConv(const KernelCall& call, const WindowGeometry& g)
+  WinogradConv(const KernelCall& call, const WindowGeometry& g, int64_t side)
       : g_(g),
-        tiles_(g),
+        tiles_(g, side),
         count_(tiles_.count()),
         panels_((g.out_channels + kPanel - 1) / kPanel),
         in_stride_(aligned_elems(g.channels)),
@@ -45,9 +45,9 @@ class WinogradConv final : public Kernel {
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         micro_(&micro_table()),
-        transforms_(&winograd_table(tiles_.are_lines())),
-        non_finite_(g, in_pitch_, in_stride_, out_stride_) {
-    const WinogradSplit split = winograd_split(g, this_machine());
+        transforms_(&winograd_table(side, tiles_.are_lines())),
+        non_finite_(g, side, in_pitch_, in_stride_, out_stride_) {
+    const WinogradSplit split = winograd_split(g, side, this_machine());
     block_tiles_ = split.block_tiles;
     shared_ = split.shared;
     width_ = micro_->panels_for(block_tiles_, panels_, 2);
@@ -260,10 +260,11 @@ class WinogradConv final : public Kernel {
 
 }  // namespace
 
-WinogradAxis::WinogradAxis(const ops::WindowAxis& axis, int64_t of_size) : before(axis.before), size(of_size) {
+WinogradAxis::WinogradAxis(const ops::WindowAxis& axis, int64_t of_size, int64_t side)
+    : before(axis.before), size(of_size) {
   if (axis.kernel > 1) {
-    outputs = kWinogradOutput;
-    inputs = kWinogradInput;
+    outputs = side;
+    inputs = side + 2;
     step = axis.dilation;
   }
   tiles = ceil_div(size, outputs * step) * step;
@@ -273,23 +274,23 @@ int64_t WinogradAxis::filled(int64_t tile) const {
   return std::clamp<int64_t>(ceil_div(size - begin(tile), step), 0, outputs);
 }
 
-WinogradTiles::WinogradTiles(const WindowGeometry& g)
-    : rows(g.rows, g.out_height), columns(g.columns, g.out_width), batch(g.batch) {}
+WinogradTiles::WinogradTiles(const WindowGeometry& g, int64_t of_side)
+    : side(of_side), rows(g.rows, g.out_height, side), columns(g.columns, g.out_width, side), batch(g.batch) {}
 
 WinogradTiles::Place WinogradTiles::place_of(int64_t tile) const {
   const int64_t row = tile / columns.tiles, column = tile % columns.tiles, of_image = row % rows.tiles;
   return {row / rows.tiles, rows.begin(of_image), columns.begin(column), rows.filled(of_image), columns.filled(column)};
 }
 
-WinogradSplit winograd_split(const WindowGeometry& g, const Machine& machine) {
+WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machine& machine) {
   // Both sides of the products of one block of tiles, for all points, are to stay in the second-level cache. Weights
   // of a few times its size are read once by all threads together rather than once by each.
   const int64_t cache_bytes = machine.cache_bytes[kSecondLevel];
   const int64_t block_bytes = cache_bytes / 4 * 3, shared_bytes = 3 * cache_bytes;
   constexpr int64_t kSharedTiles = 64;
-  const WinogradTiles tiles(g);
+  const WinogradTiles tiles(g, side);
   WinogradSplit out;
-  out.weight_bytes = transformed_bytes(g);
+  out.weight_bytes = transformed_bytes(g, side);
   const int64_t tile_bytes =
       tiles.points() * (aligned_elems(g.channels) + aligned_elems(g.out_channels)) * int64_t{sizeof(float)};
   const int64_t fitting = std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
@@ -300,14 +301,15 @@ WinogradSplit winograd_split(const WindowGeometry& g, const Machine& machine) {
   return out;
 }
 
-Refusal refuse_winograd(const WindowGeometry& g) {
-  if (fits(g)) return std::nullopt;
-  return text("winograd takes 3x3, 1x3 and 3x1 windows of stride 1 and one group; got ", g.rows.kernel, "x",
+Refusal refuse_winograd(const WindowGeometry& g, int64_t side) {
+  const bool lines = side == kWinogradOutput;
+  if (fits(g) && (lines || g.taps() == 9)) return std::nullopt;
+  return text("winograd takes 3x3", lines ? ", 1x3 and 3x1" : "", " windows of stride 1 and one group; got ", g.rows.kernel, "x",
               g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride, ", groups ", g.groups, ".");
 }
 
-std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g) {
-  return std::make_unique<WinogradConv>(call, g);
+std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g, int64_t side) {
+  return std::make_unique<WinogradConv>(call, g, side);
 }
 
 }  // namespace hetnn::kernels

@@ -1,5 +1,6 @@
 // Winograd convolution F(4x4, 3x3): 36 multiplications where direct convolution of a 4x4 output tile takes 144; of
-// windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. Of dilated windows, outputs a dilation apart make a tile.
+// windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. F(2x2, 3x3) takes 16 for 36, and less than half of the weights: of
+// small images with many channels. Of dilated windows, outputs a dilation apart make a tile.
 //
 // A product that is not finite would reach all of its tile, also outputs that read nothing of the kind. Such a tile is
 // transformed without those inputs, and they are multiplied one by one; where they are many, it is summed directly.
@@ -20,26 +21,27 @@ struct Machine;
 /// Between the points of a block of tiles, whose lines, written at once, would fall into one place of a cache.
 inline constexpr int64_t kPointsApart_bytes = 64;
 
-/// Tiles of outputs along one axis: of a window of three four outputs, of a window of one each output by itself.
+/// Tiles of outputs along one axis: of a window of three four outputs or two, of a window of one each output by itself.
 struct WinogradAxis {
   int64_t outputs = 1, inputs = 1;  // of a tile
   int64_t step = 1;                 // elements from one of them to the next
   int64_t before = 0;               // elements of padding
   int64_t size = 1, tiles = 1;      // outputs along the axis
 
-  WinogradAxis(const ops::WindowAxis& axis, int64_t size);
+  WinogradAxis(const ops::WindowAxis& axis, int64_t size, int64_t side);
   /// The first output of a tile.
   int64_t begin(int64_t tile) const { return tile / step * outputs * step + tile % step; }
   /// How many outputs a tile has: the last ones of an axis lack some.
   int64_t filled(int64_t tile) const;
 };
 
-/// The same of images.
+/// The same of images; of `side` outputs along an axis, 4 or 2.
 struct WinogradTiles {
+  int64_t side;
   WinogradAxis rows, columns;
   int64_t batch;
 
-  explicit WinogradTiles(const WindowGeometry& g);
+  WinogradTiles(const WindowGeometry& g, int64_t side);
   int64_t count() const { return batch * rows.tiles * columns.tiles; }
   int64_t points() const { return rows.inputs * columns.inputs; }
   int64_t outputs() const { return rows.outputs * columns.outputs; }
@@ -57,18 +59,18 @@ struct WinogradSplit {
   int64_t weight_bytes = 0;  // of the transformed weights
   bool shared = false;
 };
-WinogradSplit winograd_split(const WindowGeometry& geometry, const Machine& machine);
+WinogradSplit winograd_split(const WindowGeometry& geometry, int64_t side, const Machine& machine);
 
-/// Why there is no such product for other windows than 3x3, 1x3 and 3x1 of stride 1.
-Refusal refuse_winograd(const WindowGeometry& geometry);
+/// Why there is no such product: for other windows than 3x3 and, of four outputs, 1x3 and 3x1, of stride 1.
+Refusal refuse_winograd(const WindowGeometry& geometry, int64_t side);
 
 /// All activations nhwc; the weight packed by its packer.
-std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry);
+std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry, int64_t side);
 
-/// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16]; then the weight itself
-/// in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6 matrices.
+/// weight [O, C, 3, 3] -> the 36 transformed matrices, of two outputs a side 16, each in panels: [36][ceil(O/16)][C][16];
+/// then the weight itself in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6 matrices.
 /// Of the transformed matrices.
-int64_t transformed_bytes(const WindowGeometry& geometry);
-std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry);
+int64_t transformed_bytes(const WindowGeometry& geometry, int64_t side);
+std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry, int64_t side);
 
 }  // namespace hetnn::kernels

@@ -13,23 +13,23 @@ HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 
-// store(i, j, y[i][j]) of y = T d T^T, where `transform` makes kTo vectors of six and d[i][j] = load(i, j). All stays
-// in registers as far as there are such: every loop is unrolled.
-template <typename V, int kTo, typename Load, typename Transform, typename Store>
+// store(i, j, y[i][j]) of y = T d T^T, where `transform` makes kTo vectors of kFrom, up to six, and d[i][j] =
+// load(i, j). All stays in registers as far as there are such: every loop is unrolled.
+template <typename V, int kFrom, int kTo, typename Load, typename Transform, typename Store>
 HWY_INLINE void TransformBoth(const Load& load, const Transform& transform, const Store& store) {
-  V rows[kWinogradInput][kTo];
+  V rows[kFrom][kTo];
 #pragma GCC unroll 6
-  for (int i = 0; i < kWinogradInput; ++i) {
-    V points[kWinogradInput];
+  for (int i = 0; i < kFrom; ++i) {
+    V points[kFrom];
 #pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j) points[j] = load(i, j);
+    for (int j = 0; j < kFrom; ++j) points[j] = load(i, j);
     transform(points, rows[i]);
   }
 #pragma GCC unroll 6
   for (int j = 0; j < kTo; ++j) {
-    V column[kWinogradInput], result[kTo];
+    V column[kFrom], result[kTo];
 #pragma GCC unroll 6
-    for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
+    for (int i = 0; i < kFrom; ++i) column[i] = rows[i][j];
     transform(column, result);
 #pragma GCC unroll 6
     for (int i = 0; i < kTo; ++i) store(i, j, result[i]);

@@ -8,16 +8,17 @@
 
 namespace hetnn::kernels {
 
-NonFiniteTiles::NonFiniteTiles(const WindowGeometry& g, int64_t in_pitch, int64_t in_stride, int64_t out_stride)
+NonFiniteTiles::NonFiniteTiles(const WindowGeometry& g, int64_t side, int64_t in_pitch, int64_t in_stride,
+                               int64_t out_stride)
     : g_(g),
-      tiles_(g),
+      tiles_(g, side),
       in_pitch_(in_pitch),
       in_stride_(in_stride),
       out_stride_(out_stride),
       panels_(out_stride / kPanel),
       zeros_(static_cast<size_t>(in_stride) * sizeof(float)),
       micro_(&micro_table()),
-      transforms_(&winograd_table(tiles_.are_lines())) {
+      transforms_(&winograd_table(side, tiles_.are_lines())) {
   width_ = micro_->panels_for(tiles_.outputs(), panels_, 2);
 }
 
@@ -45,10 +46,10 @@ const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place
   plain.from = tile.from;
   plain.point_stride = tile.point_stride;
   plain.out = sums;
-  plain.out_row = kWinogradOutput * out_stride_;
+  plain.out_row = tiles_.side * out_stride_;
   plain.out_pixel = out_stride_;
-  plain.rows = tiles_.are_lines() ? 1 : kWinogradOutput;
-  plain.cols = kWinogradOutput;
+  plain.rows = tiles_.are_lines() ? 1 : tiles_.side;
+  plain.cols = tiles_.side;
   plain.channels = tile.channels;
   plain.lo = -kAny;
   plain.hi = kAny;
@@ -57,13 +58,14 @@ const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place
   const int64_t tap_elems = g_.channels * kPanel;
   WinogradProducts products{};
   products.rows = plain.rows;
+  products.cols = plain.cols;
   products.row_stride = tap_elems * g_.columns.kernel;
   products.column_stride = tap_elems;
   products.panel_stride = tap_elems * g_.taps();
   products.panels = panels_;
   products.sums = sums;
   products.sum_stride = out_stride_;
-  const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
+  const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_, tiles_.side));
   for (int64_t r = 0; r < rows.inputs; ++r) {
     for (int64_t c = 0; c < columns.inputs; ++c) {
       const float* const pixel =
@@ -110,7 +112,7 @@ bool NonFiniteTiles::read_nan(const Place& at, const std::byte* input) const {
 void NonFiniteTiles::sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, Sums sums) const {
   const int64_t outputs = tiles_.outputs();
   const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-  const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_));
+  const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_, tiles_.side));
   const std::byte* pixels[9 * kWinogradOutput * kWinogradOutput];
   const auto find_pixels_of = [&](int64_t tap) {
     for (int64_t output = 0; output < outputs; ++output) {

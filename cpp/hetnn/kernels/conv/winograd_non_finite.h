@@ -22,7 +22,7 @@ class NonFiniteTiles {
   };
 
   /// `in_pitch`: elements between pixels; the strides: channels up to what transforms read and write.
-  NonFiniteTiles(const WindowGeometry& g, int64_t in_pitch, int64_t in_stride, int64_t out_stride);
+  NonFiniteTiles(const WindowGeometry& g, int64_t side, int64_t in_pitch, int64_t in_stride, int64_t out_stride);
 
   /// A pixel of the input, or zeros where there is none.
   const float* pixel_at(const std::byte* input, int64_t n, int64_t y, int64_t x) const {

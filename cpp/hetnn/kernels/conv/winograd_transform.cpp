@@ -19,9 +19,15 @@ namespace {
 constexpr auto kA = static_cast<float>(kWinogradA), kB = static_cast<float>(kWinogradB);
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
 
+// How tiles of so many outputs a side are transformed along one axis.
+template <int kSide>
+struct Along;
+
+template <>
+struct Along<4> {
 // t = B^T d. Row i of B^T holds the coefficients of the product of (x - p) over the points p other than point i; the
 // even and odd parts of the rows of +p and -p are shared.
-HWY_INLINE void InputVector(const VF* d, VF* t) {
+static HWY_INLINE void Input(const VF* d, VF* t) {
   const VF d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], d4 = d[4], d5 = d[5];
   const VF product = Const(kA2 * kB2), sum = Const(kA2 + kB2);
   t[0] = hn::MulAdd(product, d0, hn::NegMulAdd(sum, d2, d4));
@@ -37,7 +43,7 @@ HWY_INLINE void InputVector(const VF* d, VF* t) {
 }
 
 // y = A^T m: y_r = sum of p^r m_p over the points, and m_infinity in the last.
-HWY_INLINE void OutputVector(const VF* m, VF* y) {
+static HWY_INLINE void Output(const VF* m, VF* y) {
   const VF plus_a = hn::Add(m[1], m[2]), minus_a = hn::Sub(m[1], m[2]);
   const VF plus_b = hn::Add(m[3], m[4]), minus_b = hn::Sub(m[3], m[4]);
   y[0] = hn::Add(m[0], hn::Add(plus_a, plus_b));
@@ -45,78 +51,96 @@ HWY_INLINE void OutputVector(const VF* m, VF* y) {
   y[2] = hn::MulAdd(Const(kA2), plus_a, hn::Mul(Const(kB2), plus_b));
   y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
 }
+};
+
+template <>
+struct Along<2> {
+  static HWY_INLINE void Input(const VF* d, VF* t) {
+    const VF d1 = d[1], d2 = d[2];
+    t[0] = hn::Sub(d2, d[0]);
+    t[1] = hn::Add(d2, d1);
+    t[2] = hn::Sub(d2, d1);
+    t[3] = hn::Sub(d[3], d1);
+  }
+  static HWY_INLINE void Output(const VF* m, VF* y) {
+    const VF m1 = m[1], m2 = m[2];
+    y[0] = hn::Add(m[0], hn::Add(m1, m2));
+    y[1] = hn::Add(m[3], hn::Sub(m1, m2));
+  }
+};
 
 // Zero as far as all is finite. The first and the last point of rows and columns read every pixel.
-template <bool kLine, bool kTail>
+template <int kSide, bool kLine, bool kTail>
 HWY_INLINE VF InputChannels(const WinogradInputTile& t, int64_t channel, size_t lanes) {
+  constexpr int kInputs = kSide + 2;
   const DF d;
   VF ends = hn::Zero(d);
   const auto load = [&](int i, int j) HWY_ATTR {
-    const float* from = t.pixels[i * kWinogradInput + j] + channel;
+    const float* from = t.pixels[i * kInputs + j] + channel;
     return kTail ? LoadFirst(from, lanes) : hn::LoadU(d, from);
   };
   const auto store = [&](int i, int j, VF y) HWY_ATTR {
-    float* to = t.to + (i * kWinogradInput + j) * t.point_stride + channel;
+    float* to = t.to + (i * kInputs + j) * t.point_stride + channel;
     if (kTail) {
       StoreFirst(y, to, lanes);
     } else {
       hn::StoreU(y, d, to);
     }
-    const auto is_end = [](int k) { return k == 0 || k == kWinogradInput - 1; };
-    if ((kLine || is_end(i)) && is_end(j)) ends = hn::Add(ends, y);
+    if ((kLine || i % (kInputs - 1) == 0) && j % (kInputs - 1) == 0) ends = hn::Add(ends, y);
   };
   if constexpr (kLine) {
-    VF points[kWinogradInput], result[kWinogradInput];
+    VF points[kInputs], result[kInputs];
 #pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j) points[j] = load(0, j);
-    InputVector(points, result);
+    for (int j = 0; j < kInputs; ++j) points[j] = load(0, j);
+    Along<kSide>::Input(points, result);
 #pragma GCC unroll 6
-    for (int j = 0; j < kWinogradInput; ++j) store(0, j, result[j]);
+    for (int j = 0; j < kInputs; ++j) store(0, j, result[j]);
   } else {
-    TransformBoth<VF, kWinogradInput>(
-        load, [](const VF* p, VF* y) HWY_ATTR { InputVector(p, y); }, store);
+    TransformBoth<VF, kInputs, kInputs>(
+        load, [](const VF* p, VF* y) HWY_ATTR { Along<kSide>::Input(p, y); }, store);
   }
   return hn::Sub(ends, ends);
 }
 
-template <bool kLine>
+template <int kSide, bool kLine>
 bool InputTile(const WinogradInputTile& t) {
   const DF d;
   VF zero = hn::Zero(d);
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    zero = hn::Add(zero, InputChannels<kLine, false>(t, channel, kLanes));
+    zero = hn::Add(zero, InputChannels<kSide, kLine, false>(t, channel, kLanes));
   if (channel < t.channels)
-    zero = hn::Add(zero, InputChannels<kLine, true>(t, channel, static_cast<size_t>(t.channels - channel)));
+    zero = hn::Add(zero, InputChannels<kSide, kLine, true>(t, channel, static_cast<size_t>(t.channels - channel)));
   return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
 }
 
 // Whether all m are: each is a term of the sums in the first and in the last column of rows.
-template <int kRows>
-HWY_INLINE bool AreFinite(const VF (&rows)[kRows][kWinogradOutput]) {
+template <int kRows, int kOutputs>
+HWY_INLINE bool AreFinite(const VF (&rows)[kRows][kOutputs]) {
   const DF d;
-  VF sum = hn::Add(rows[0][0], rows[0][kWinogradOutput - 1]);
+  VF sum = hn::Add(rows[0][0], rows[0][kOutputs - 1]);
 #pragma GCC unroll 5
-  for (int i = 1; i < kRows; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kWinogradOutput - 1]));
+  for (int i = 1; i < kRows; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kOutputs - 1]));
   return hn::AllTrue(d, hn::Eq(hn::Sub(sum, sum), hn::Zero(d)));
 }
 
-// Of products (6x6, of a line 6) or, kSums, of sums (4x4, of a line 4). False where a product is not finite: then
+// Of products (6x6, of a line 6) or, kSums, of sums (4x4, of a line 4; of two outputs a side 4x4 and 2x2). False where a product is not finite: then
 // nothing is written.
-template <bool kLine, bool kTail, bool kSums>
+template <int kSide, bool kLine, bool kTail, bool kSums>
 HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
+  constexpr int kInputs = kSide + 2;
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
-  constexpr int kRows = kLine ? 1 : kWinogradInput, kResults = kLine ? 1 : kWinogradOutput;
-  VF rows[kRows][kWinogradOutput];
+  constexpr int kRows = kLine ? 1 : kInputs, kResults = kLine ? 1 : kSide;
+  VF rows[kRows][kSide];
   if constexpr (!kSums) {
 #pragma GCC unroll 6
     for (int i = 0; i < kRows; ++i) {
-      VF points[kWinogradInput];
+      VF points[kInputs];
 #pragma GCC unroll 6
-      for (int j = 0; j < kWinogradInput; ++j)
-        points[j] = load(t.from + (i * kWinogradInput + j) * t.point_stride + channel);
-      OutputVector(points, rows[i]);
+      for (int j = 0; j < kInputs; ++j)
+        points[j] = load(t.from + (i * kInputs + j) * t.point_stride + channel);
+      Along<kSide>::Output(points, rows[i]);
     }
     if (!AreFinite(rows)) return false;
   }
@@ -126,20 +150,20 @@ HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
                     : t.slope_step == 0 ? hn::Set(d, *t.slopes)
                                         : load(t.slopes + channel);
 #pragma GCC unroll 4
-  for (int j = 0; j < kWinogradOutput; ++j) {
+  for (int j = 0; j < kSide; ++j) {
     if (j >= t.cols) break;
-    VF result[kWinogradOutput];
+    VF result[kSide];
     if constexpr (kSums) {
 #pragma GCC unroll 4
       for (int i = 0; i < kResults; ++i)
-        result[i] = load(t.from + (i * kWinogradOutput + j) * t.point_stride + channel);
+        result[i] = load(t.from + (i * kSide + j) * t.point_stride + channel);
     } else if constexpr (kLine) {
       result[0] = rows[0][j];
     } else {
-      VF column[kWinogradInput];
+      VF column[kInputs];
 #pragma GCC unroll 6
-      for (int i = 0; i < kWinogradInput; ++i) column[i] = rows[i][j];
-      OutputVector(column, result);
+      for (int i = 0; i < kInputs; ++i) column[i] = rows[i][j];
+      Along<kSide>::Output(column, result);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < kResults; ++i) {
@@ -160,21 +184,21 @@ HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, siz
   return true;
 }
 
-template <bool kLine>
+template <int kSide, bool kLine>
 int64_t OutputTile(const WinogradOutputTile& t) {
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    if (!OutputChannels<kLine, false, false>(t, channel, kLanes)) return channel;
+    if (!OutputChannels<kSide, kLine, false, false>(t, channel, kLanes)) return channel;
   const bool tail = channel < t.channels;
-  if (tail && !OutputChannels<kLine, true, false>(t, channel, static_cast<size_t>(t.channels - channel)))
+  if (tail && !OutputChannels<kSide, kLine, true, false>(t, channel, static_cast<size_t>(t.channels - channel)))
     return channel;
   return t.channels;
 }
 
-template <bool kLine>
+template <int kSide, bool kLine>
 void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
-  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<kLine, false, true>(t, channel, kLanes);
-  if (channel < t.channels) OutputChannels<kLine, true, true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<kSide, kLine, false, true>(t, channel, kLanes);
+  if (channel < t.channels) OutputChannels<kSide, kLine, true, true>(t, channel, static_cast<size_t>(t.channels - channel));
 }
 
 int64_t FinitePart(const float* pixel, int64_t channels, float* to) {
@@ -205,9 +229,9 @@ void AddProducts(const WinogradProducts& t) {
   const DF d;
   const VF x = hn::Set(d, t.x);
   for (int64_t i = HWY_MAX(int64_t{0}, t.r - kTaps + 1); i <= HWY_MIN(t.r, t.rows - 1); ++i) {
-    for (int64_t j = HWY_MAX(int64_t{0}, t.c - kTaps + 1); j <= HWY_MIN(t.c, int64_t{kWinogradOutput - 1}); ++j) {
+    for (int64_t j = HWY_MAX(int64_t{0}, t.c - kTaps + 1); j <= HWY_MIN(t.c, t.cols - 1); ++j) {
       const float* weights = t.weights + (t.r - i) * t.row_stride + (t.c - j) * t.column_stride;
-      float* sums = t.sums + (i * kWinogradOutput + j) * t.sum_stride;
+      float* sums = t.sums + (i * t.cols + j) * t.sum_stride;
       for (int64_t panel = 0; panel < t.panels; ++panel, weights += t.panel_stride, sums += kColumns)
         for (int64_t k = 0; k < kColumns; k += kLanes)
           hn::StoreU(hn::MulAdd(x, hn::LoadU(d, weights + k), hn::LoadU(d, sums + k)), d, sums + k);
@@ -215,12 +239,12 @@ void AddProducts(const WinogradProducts& t) {
   }
 }
 
-const WinogradTable* Table(bool lines) {
-  static constexpr WinogradTable kOfTiles = {&InputTile<false>, &OutputTile<false>, &OutputTileOfSums<false>,
-                                             &FinitePart,       &NextNonFinite,     &AddProducts},
-                                 kOfLines = {&InputTile<true>, &OutputTile<true>, &OutputTileOfSums<true>,
-                                             &FinitePart,      &NextNonFinite,    &AddProducts};
-  return lines ? &kOfLines : &kOfTiles;
+template <int kSide, bool kLine>
+constexpr WinogradTable kTableOf = {&InputTile<kSide, kLine>, &OutputTile<kSide, kLine>, &OutputTileOfSums<kSide, kLine>,
+                                    &FinitePart, &NextNonFinite, &AddProducts};
+
+const WinogradTable* Table(int64_t side, bool lines) {
+  return lines ? &kTableOf<4, true> : side == 4 ? &kTableOf<4, false> : &kTableOf<2, false>;
 }
 
 }  // namespace
@@ -230,6 +254,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-const WinogradTable& winograd_table(bool lines) { return *HETNN_CHOSEN(Table)(lines); }
+const WinogradTable& winograd_table(int64_t side, bool lines) { return *HETNN_CHOSEN(Table)(side, lines); }
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -1,22 +1,23 @@
-// The transforms of Winograd F(4x4, 3x3) and of F(4, 3), vectorized over channels.
+// The transforms of Winograd F(4x4, 3x3), F(4, 3) and F(2x2, 3x3), vectorized over channels.
 //
-// Interpolation points 0, +-a, +-b and infinity with a = 3/4, b = 3/2: as cheap as the usual +-1, +-2 and two to four
-// times more accurate in float (Toom-Cook: Winograd 1980; choice of points: Barabasz et al., arXiv 1803.10986).
+// Of four outputs the interpolation points are 0, +-a, +-b and infinity with a = 3/4, b = 3/2: as cheap as the usual
+// +-1, +-2 and two to four times more accurate in float (Toom-Cook: Winograd 1980; choice of points: Barabasz et al.,
+// arXiv 1803.10986). Of two they are 0, +-1 and infinity.
 #pragma once
 
 #include <cstdint>
 
 namespace hetnn::kernels {
 
-inline constexpr int kWinogradOutput = 4;  // outputs per tile side
-inline constexpr int kWinogradInput = 6;   // inputs per tile side
+inline constexpr int kWinogradOutput = 4;  // outputs per side of the larger tiles,
+inline constexpr int kWinogradInput = 6;   // and inputs
 inline constexpr int kWinogradPoints = kWinogradInput * kWinogradInput;
 
 inline constexpr double kWinogradA = 0.75;
 inline constexpr double kWinogradB = 1.5;
 
 /// to[(i * 6 + j) * point_stride + c] = (B^T d B)[i][j] for every channel c; d[i][j] = pixels[i * 6 + j][c]. Of a line
-/// there is one row, (B^T d)[j].
+/// there is one row, (B^T d)[j]; of tiles of two outputs a side 6 is 4, and 4 is 2.
 struct WinogradInputTile {
   const float* const* pixels;
   float* to;
@@ -42,12 +43,12 @@ struct WinogradOutputTile {
   float lo, hi;
 };
 
-/// sums[(i * 4 + j) * sum_stride + 16 * p + k] += x * weights[p * panel_stride + (r - i) * row_stride +
+/// sums[(i * cols + j) * sum_stride + 16 * p + k] += x * weights[p * panel_stride + (r - i) * row_stride +
 /// (c - j) * column_stride + k] for every output i, j whose window holds the input r, c of a tile, of a line 0, c,
 /// which has one row of outputs, and for the 16 columns k of so many panels p.
 struct WinogradProducts {
   float x;
-  int64_t rows, r, c;
+  int64_t rows, cols, r, c;  // of the tile's outputs; of the input
   const float* weights;
   int64_t row_stride, column_stride, panel_stride, panels;
   float* sums;
@@ -69,6 +70,7 @@ struct WinogradTable {
   void (*add_products)(const WinogradProducts&);
 };
 
-const WinogradTable& winograd_table(bool lines);
+/// Of tiles of so many outputs a side, 4 or 2; lines have 4.
+const WinogradTable& winograd_table(int64_t side, bool lines);
 
 }  // namespace hetnn::kernels

@@ -18,6 +18,14 @@
 #include "hetnn/ops/elementwise/vocabulary.h"
 #include "hwy/highway.h"
 
+// Before a loop over few vectors, which are to stay in registers. Where a vector is one element, nothing stays anyway.
+#undef HETNN_UNROLL
+#if HWY_TARGET == HWY_SCALAR
+#define HETNN_UNROLL _Pragma("GCC unroll 1")
+#else
+#define HETNN_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
 namespace HWY_NAMESPACE {

@@ -205,7 +205,7 @@ class Seen {
 
 ValueLayout channels_last(const ir::Value& value) {
   Dim pitch = ceil_div(value.shape()[1], kVectorElems) * kVectorElems;
-  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 4096 == 0) pitch = pitch + kVectorElems;
+  if (pitch.is_static() && pitch.value() * dtype_bytes(value.dtype()) % 2048 == 0) pitch = pitch + kVectorElems;
   return {.layout = Layout::nhwc, .pitch = pitch};
 }
 

@@ -118,9 +118,9 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
       static_cast<double>(tiles.points()) * product_multiplies(tiles.count(), 1, g.channels, g.out_channels);
   const double inputs = vectors_of(g.channels), outputs = vectors_of(g.out_channels);
   const double of_points = static_cast<double>(tiles.points()) / kWinogradPoints;
-  const double tile =
-      tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
-                        : of_points * ((g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs);
+  const double tile = tiles.are_lines()
+                          ? kAnyLine + kLine * (inputs + outputs)
+                          : of_points * ((g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs);
   work.apart = static_cast<double>(tiles.count()) * tile;
   work.grains = split.shared ? tiles.points() * ceil_div(g.out_channels, 2 * kPanel) : tiles.count();
   if (split.shared) work.barriers = static_cast<int>(2 * ceil_div(tiles.count(), split.block_tiles));

@@ -304,8 +304,9 @@ WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machin
 Refusal refuse_winograd(const WindowGeometry& g, int64_t side) {
   const bool lines = side == kWinogradOutput;
   if (fits(g) && (lines || g.taps() == 9)) return std::nullopt;
-  return text("winograd takes 3x3", lines ? ", 1x3 and 3x1" : "", " windows of stride 1 and one group; got ", g.rows.kernel, "x",
-              g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride, ", groups ", g.groups, ".");
+  return text("winograd takes 3x3", lines ? ", 1x3 and 3x1" : "", " windows of stride 1 and one group; got ",
+              g.rows.kernel, "x", g.columns.kernel, ", stride ", g.rows.stride, "x", g.columns.stride, ", groups ",
+              g.groups, ".");
 }
 
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& g, int64_t side) {

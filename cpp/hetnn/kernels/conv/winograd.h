@@ -67,9 +67,9 @@ Refusal refuse_winograd(const WindowGeometry& geometry, int64_t side);
 /// All activations nhwc; the weight packed by its packer.
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry, int64_t side);
 
-/// weight [O, C, 3, 3] -> the 36 transformed matrices, of two outputs a side 16, each in panels: [36][ceil(O/16)][C][16];
-/// then the weight itself in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6 matrices.
-/// Of the transformed matrices.
+/// weight [O, C, 3, 3] -> the 36 transformed matrices, of two outputs a side 16, each in panels:
+/// [36][ceil(O/16)][C][16]; then the weight itself in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6
+/// matrices. Of the transformed matrices.
 int64_t transformed_bytes(const WindowGeometry& geometry, int64_t side);
 std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry, int64_t side);
 

@@ -7,7 +7,7 @@
 #endif
 
 #include "hetnn/kernels/conv/winograd_transform.h"
-#include "hwy/highway.h"
+#include "hetnn/kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
@@ -18,20 +18,20 @@ namespace HWY_NAMESPACE {
 template <typename V, int kFrom, int kTo, typename Load, typename Transform, typename Store>
 HWY_INLINE void TransformBoth(const Load& load, const Transform& transform, const Store& store) {
   V rows[kFrom][kTo];
-#pragma GCC unroll 6
+  HETNN_UNROLL
   for (int i = 0; i < kFrom; ++i) {
     V points[kFrom];
-#pragma GCC unroll 6
+    HETNN_UNROLL
     for (int j = 0; j < kFrom; ++j) points[j] = load(i, j);
     transform(points, rows[i]);
   }
-#pragma GCC unroll 6
+  HETNN_UNROLL
   for (int j = 0; j < kTo; ++j) {
     V column[kFrom], result[kTo];
-#pragma GCC unroll 6
+    HETNN_UNROLL
     for (int i = 0; i < kFrom; ++i) column[i] = rows[i][j];
     transform(column, result);
-#pragma GCC unroll 6
+    HETNN_UNROLL
     for (int i = 0; i < kTo; ++i) store(i, j, result[i]);
   }
 }

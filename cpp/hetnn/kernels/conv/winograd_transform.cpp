@@ -25,32 +25,32 @@ struct Along;
 
 template <>
 struct Along<4> {
-// t = B^T d. Row i of B^T holds the coefficients of the product of (x - p) over the points p other than point i; the
-// even and odd parts of the rows of +p and -p are shared.
-static HWY_INLINE void Input(const VF* d, VF* t) {
-  const VF d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], d4 = d[4], d5 = d[5];
-  const VF product = Const(kA2 * kB2), sum = Const(kA2 + kB2);
-  t[0] = hn::MulAdd(product, d0, hn::NegMulAdd(sum, d2, d4));
-  const VF even_a = hn::NegMulAdd(Const(kB2), d2, d4);
-  const VF odd_a = hn::NegMulAdd(Const(kB2), d1, d3);
-  t[1] = hn::MulAdd(Const(kA), odd_a, even_a);
-  t[2] = hn::NegMulAdd(Const(kA), odd_a, even_a);
-  const VF even_b = hn::NegMulAdd(Const(kA2), d2, d4);
-  const VF odd_b = hn::NegMulAdd(Const(kA2), d1, d3);
-  t[3] = hn::MulAdd(Const(kB), odd_b, even_b);
-  t[4] = hn::NegMulAdd(Const(kB), odd_b, even_b);
-  t[5] = hn::MulAdd(product, d1, hn::NegMulAdd(sum, d3, d5));
-}
+  // t = B^T d. Row i of B^T holds the coefficients of the product of (x - p) over the points p other than point i; the
+  // even and odd parts of the rows of +p and -p are shared.
+  static HWY_INLINE void Input(const VF* d, VF* t) {
+    const VF d0 = d[0], d1 = d[1], d2 = d[2], d3 = d[3], d4 = d[4], d5 = d[5];
+    const VF product = Const(kA2 * kB2), sum = Const(kA2 + kB2);
+    t[0] = hn::MulAdd(product, d0, hn::NegMulAdd(sum, d2, d4));
+    const VF even_a = hn::NegMulAdd(Const(kB2), d2, d4);
+    const VF odd_a = hn::NegMulAdd(Const(kB2), d1, d3);
+    t[1] = hn::MulAdd(Const(kA), odd_a, even_a);
+    t[2] = hn::NegMulAdd(Const(kA), odd_a, even_a);
+    const VF even_b = hn::NegMulAdd(Const(kA2), d2, d4);
+    const VF odd_b = hn::NegMulAdd(Const(kA2), d1, d3);
+    t[3] = hn::MulAdd(Const(kB), odd_b, even_b);
+    t[4] = hn::NegMulAdd(Const(kB), odd_b, even_b);
+    t[5] = hn::MulAdd(product, d1, hn::NegMulAdd(sum, d3, d5));
+  }
 
-// y = A^T m: y_r = sum of p^r m_p over the points, and m_infinity in the last.
-static HWY_INLINE void Output(const VF* m, VF* y) {
-  const VF plus_a = hn::Add(m[1], m[2]), minus_a = hn::Sub(m[1], m[2]);
-  const VF plus_b = hn::Add(m[3], m[4]), minus_b = hn::Sub(m[3], m[4]);
-  y[0] = hn::Add(m[0], hn::Add(plus_a, plus_b));
-  y[1] = hn::MulAdd(Const(kA), minus_a, hn::Mul(Const(kB), minus_b));
-  y[2] = hn::MulAdd(Const(kA2), plus_a, hn::Mul(Const(kB2), plus_b));
-  y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
-}
+  // y = A^T m: y_r = sum of p^r m_p over the points, and m_infinity in the last.
+  static HWY_INLINE void Output(const VF* m, VF* y) {
+    const VF plus_a = hn::Add(m[1], m[2]), minus_a = hn::Sub(m[1], m[2]);
+    const VF plus_b = hn::Add(m[3], m[4]), minus_b = hn::Sub(m[3], m[4]);
+    y[0] = hn::Add(m[0], hn::Add(plus_a, plus_b));
+    y[1] = hn::MulAdd(Const(kA), minus_a, hn::Mul(Const(kB), minus_b));
+    y[2] = hn::MulAdd(Const(kA2), plus_a, hn::Mul(Const(kB2), plus_b));
+    y[3] = hn::Add(m[5], hn::MulAdd(Const(kA2 * kA), minus_a, hn::Mul(Const(kB2 * kB), minus_b)));
+  }
 };
 
 template <>
@@ -90,10 +90,10 @@ HWY_INLINE VF InputChannels(const WinogradInputTile& t, int64_t channel, size_t 
   };
   if constexpr (kLine) {
     VF points[kInputs], result[kInputs];
-#pragma GCC unroll 6
+    HETNN_UNROLL
     for (int j = 0; j < kInputs; ++j) points[j] = load(0, j);
     Along<kSide>::Input(points, result);
-#pragma GCC unroll 6
+    HETNN_UNROLL
     for (int j = 0; j < kInputs; ++j) store(0, j, result[j]);
   } else {
     TransformBoth<VF, kInputs, kInputs>(
@@ -119,66 +119,80 @@ template <int kRows, int kOutputs>
 HWY_INLINE bool AreFinite(const VF (&rows)[kRows][kOutputs]) {
   const DF d;
   VF sum = hn::Add(rows[0][0], rows[0][kOutputs - 1]);
-#pragma GCC unroll 5
+  HETNN_UNROLL
   for (int i = 1; i < kRows; ++i) sum = hn::Add(sum, hn::Add(rows[i][0], rows[i][kOutputs - 1]));
   return hn::AllTrue(d, hn::Eq(hn::Sub(sum, sum), hn::Zero(d)));
 }
 
-// Of products (6x6, of a line 6) or, kSums, of sums (4x4, of a line 4; of two outputs a side 4x4 and 2x2). False where a product is not finite: then
-// nothing is written.
-template <int kSide, bool kLine, bool kTail, bool kSums>
-HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
-  constexpr int kInputs = kSide + 2;
-  const DF d;
-  const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
-  constexpr int kRows = kLine ? 1 : kInputs, kResults = kLine ? 1 : kSide;
-  VF rows[kRows][kSide];
-  if constexpr (!kSums) {
-#pragma GCC unroll 6
-    for (int i = 0; i < kRows; ++i) {
-      VF points[kInputs];
-#pragma GCC unroll 6
-      for (int j = 0; j < kInputs; ++j)
-        points[j] = load(t.from + (i * kInputs + j) * t.point_stride + channel);
-      Along<kSide>::Output(points, rows[i]);
+// What follows a vector of outputs' sums, the same for all of a tile's.
+template <bool kTail>
+class Finish {
+ public:
+  HWY_INLINE Finish(const WinogradOutputTile& t, int64_t channel, size_t lanes)
+      : t_(t),
+        channel_(channel),
+        lanes_(lanes),
+        bias_(t.bias == nullptr ? hn::Zero(DF()) : Load(t.bias + channel)),
+        lo_(Const(t.lo)),
+        hi_(Const(t.hi)),
+        scale_(Const(t.addend_scale)),
+        slopes_(t.slopes == nullptr ? hn::Zero(DF())
+                : t.slope_step == 0 ? Const(*t.slopes)
+                                    : Load(t.slopes + channel)) {}
+
+  HWY_INLINE VF Load(const float* p) const { return kTail ? LoadFirst(p, lanes_) : hn::LoadU(DF(), p); }
+
+  HWY_INLINE void Store(int64_t i, int64_t j, VF sum) const {
+    VF y = hn::Add(sum, bias_);
+    if (t_.addend != nullptr)
+      y = hn::MulAdd(Load(t_.addend + i * t_.addend_row + j * t_.addend_pixel + channel_), scale_, y);
+    if (t_.slopes != nullptr) y = Sloped(y, slopes_);
+    y = AtMost(hi_, AtLeast(lo_, y));
+    float* out = t_.out + i * t_.out_row + j * t_.out_pixel + channel_;
+    if (kTail) {
+      StoreFirst(y, out, lanes_);
+    } else {
+      hn::StoreU(y, DF(), out);
     }
-    if (!AreFinite(rows)) return false;
   }
-  const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
-  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi), scale = hn::Set(d, t.addend_scale);
-  const VF slopes = t.slopes == nullptr ? hn::Zero(d)
-                    : t.slope_step == 0 ? hn::Set(d, *t.slopes)
-                                        : load(t.slopes + channel);
-#pragma GCC unroll 4
+
+ private:
+  const WinogradOutputTile& t_;
+  int64_t channel_;
+  size_t lanes_;
+  VF bias_, lo_, hi_, scale_, slopes_;
+};
+
+// Of products, 6x6 or 4x4, of a line 6. False where one is not finite: then nothing is written.
+template <int kSide, bool kLine, bool kTail>
+HWY_INLINE bool OutputChannels(const WinogradOutputTile& t, int64_t channel, size_t lanes) {
+  constexpr int kInputs = kSide + 2, kRows = kLine ? 1 : kInputs, kResults = kLine ? 1 : kSide;
+  const Finish<kTail> finish(t, channel, lanes);
+  VF rows[kRows][kSide];
+  HETNN_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    VF points[kInputs];
+    HETNN_UNROLL
+    for (int j = 0; j < kInputs; ++j) points[j] = finish.Load(t.from + (i * kInputs + j) * t.point_stride + channel);
+    Along<kSide>::Output(points, rows[i]);
+  }
+  if (!AreFinite(rows)) return false;
+  HETNN_UNROLL
   for (int j = 0; j < kSide; ++j) {
     if (j >= t.cols) break;
     VF result[kSide];
-    if constexpr (kSums) {
-#pragma GCC unroll 4
-      for (int i = 0; i < kResults; ++i)
-        result[i] = load(t.from + (i * kSide + j) * t.point_stride + channel);
-    } else if constexpr (kLine) {
+    if constexpr (kLine) {
       result[0] = rows[0][j];
     } else {
       VF column[kInputs];
-#pragma GCC unroll 6
+      HETNN_UNROLL
       for (int i = 0; i < kInputs; ++i) column[i] = rows[i][j];
       Along<kSide>::Output(column, result);
     }
-#pragma GCC unroll 4
+    HETNN_UNROLL
     for (int i = 0; i < kResults; ++i) {
       if (i >= t.rows) break;
-      VF y = hn::Add(result[i], bias);
-      if (t.addend != nullptr)
-        y = hn::MulAdd(load(t.addend + i * t.addend_row + j * t.addend_pixel + channel), scale, y);
-      if (t.slopes != nullptr) y = Sloped(y, slopes);
-      y = AtMost(hi, AtLeast(lo, y));
-      float* out = t.out + i * t.out_row + j * t.out_pixel + channel;
-      if (kTail) {
-        StoreFirst(y, out, lanes);
-      } else {
-        hn::StoreU(y, d, out);
-      }
+      finish.Store(i, j, result[i]);
     }
   }
   return true;
@@ -188,17 +202,21 @@ template <int kSide, bool kLine>
 int64_t OutputTile(const WinogradOutputTile& t) {
   int64_t channel = 0;
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    if (!OutputChannels<kSide, kLine, false, false>(t, channel, kLanes)) return channel;
+    if (!OutputChannels<kSide, kLine, false>(t, channel, kLanes)) return channel;
   const bool tail = channel < t.channels;
-  if (tail && !OutputChannels<kSide, kLine, true, false>(t, channel, static_cast<size_t>(t.channels - channel)))
+  if (tail && !OutputChannels<kSide, kLine, true>(t, channel, static_cast<size_t>(t.channels - channel)))
     return channel;
   return t.channels;
 }
 
-template <int kSide, bool kLine>
+template <int kSide>
 void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
-  for (; channel + kLanes <= t.channels; channel += kLanes) OutputChannels<kSide, kLine, false, true>(t, channel, kLanes);
-  if (channel < t.channels) OutputChannels<kSide, kLine, true, true>(t, channel, static_cast<size_t>(t.channels - channel));
+  for (; channel < t.channels; channel += kLanes) {
+    const Finish<true> finish(t, channel, static_cast<size_t>(HWY_MIN(t.channels - channel, int64_t{kLanes})));
+    for (int64_t i = 0; i < t.rows; ++i)
+      for (int64_t j = 0; j < t.cols; ++j)
+        finish.Store(i, j, finish.Load(t.from + (i * kSide + j) * t.point_stride + channel));
+  }
 }
 
 int64_t FinitePart(const float* pixel, int64_t channels, float* to) {
@@ -240,8 +258,9 @@ void AddProducts(const WinogradProducts& t) {
 }
 
 template <int kSide, bool kLine>
-constexpr WinogradTable kTableOf = {&InputTile<kSide, kLine>, &OutputTile<kSide, kLine>, &OutputTileOfSums<kSide, kLine>,
-                                    &FinitePart, &NextNonFinite, &AddProducts};
+constexpr WinogradTable kTableOf = {&InputTile<kSide, kLine>, &OutputTile<kSide, kLine>,
+                                    &OutputTileOfSums<kSide>, &FinitePart,
+                                    &NextNonFinite,           &AddProducts};
 
 const WinogradTable* Table(int64_t side, bool lines) {
   return lines ? &kTableOf<4, true> : side == 4 ? &kTableOf<4, false> : &kTableOf<2, false>;

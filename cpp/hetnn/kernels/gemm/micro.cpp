@@ -15,14 +15,6 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Where a vector is one element, nothing is kept in registers anyway.
-#undef HETNN_UNROLL
-#if HWY_TARGET == HWY_SCALAR
-#define HETNN_UNROLL _Pragma("GCC unroll 1")
-#else
-#define HETNN_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
 
 // Products that are summed one by one before their sum joins the others': the error grows with the square root of this

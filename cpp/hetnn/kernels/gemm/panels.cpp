@@ -58,8 +58,13 @@ void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTi
   if (registers_.operand.input >= 0)
     tile.operand = reinterpret_cast<const float*>(run.inputs[registers_.operand.input]) +
                    (run.first_row + place.row) * tile.ld_operand + (tile.operand_step == 0 ? 0 : place.col);
-  tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
-  tile.prefetch_step_bytes = place.fetch_step_bytes;
+  if (split_.keeps_weights() && run.addend != nullptr) {
+    tile.prefetch = run.addend + (place.row + place.count) * run.ld_addend + place.col * place.count;
+    tile.prefetch_step_bytes = place.count * place.cols * 4 / (shape_.steps() * shape_.taps) + 1;
+  } else {
+    tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
+    tile.prefetch_step_bytes = place.fetch_step_bytes;
+  }
   (lone_ ? micro_->run_lone[place.panels] : micro_->run[place.panels][place.count])(tile);
   if (!epilogue_.empty())
     epilogue_.apply(tile.out, run.ld_out, place.count, place.cols, run.first_row + place.row, place.col, run.inputs);

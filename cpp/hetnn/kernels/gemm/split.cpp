@@ -41,9 +41,9 @@ PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, i
   const int64_t block = std::min({by_table, by_bytes, kRowBlockMax});
   row_block_ = std::max<int64_t>(1, block / tile_rows_) * tile_rows_;
   // Weights that stay in the second level are read again for every tile's rows, so that whole rows are written at once.
-  if (shape_.elem_bytes == 4 && shape_.groups == 1 && shape_.packed_bytes() <= kept_weight_bytes() &&
-      panels > tile_panels_)
-    row_block_ = tile_rows_;
+  keeps_weights_ = shape_.elem_bytes == 4 && shape_.groups == 1 && shape_.packed_bytes() <= kept_weight_bytes() &&
+                   panels > tile_panels_;
+  if (keeps_weights_) row_block_ = tile_rows_;
   const int64_t tiles = parts_of(block_rows(), tile_rows_);
   scratch_bytes_per_thread_ = ceil_div(table_bytes() + tiles * static_cast<int64_t>(sizeof(int64_t)), 64) * 64;
 }

@@ -143,6 +143,8 @@ class PanelSplit {
   int64_t scratch_bytes_per_thread() const { return scratch_bytes_per_thread_; }
   /// The most rows that are asked of a source at once.
   int64_t block_rows() const { return std::min(row_block_, std::max<int64_t>(1, shape_.rows)); }
+  /// Whether weights stay in the second level, read again for every tile's rows.
+  bool keeps_weights() const { return keeps_weights_; }
   int64_t strips() const { return shape_.groups * strips_per_group_; }
 
   /// tile(TilePlace) for each tile of a thread's share. `scratch` is this thread's own.
@@ -251,6 +253,7 @@ class PanelSplit {
   int tile_panels_ = 1;
   int tile_rows_ = 1;
   int64_t row_block_ = 1;
+  bool keeps_weights_ = false;
   int64_t scratch_bytes_per_thread_ = 0;
   // A group's strips are as wide as a tile, but for the last: of these, where they begin behind the wide ones and end.
   int64_t strips_per_group_ = 0;

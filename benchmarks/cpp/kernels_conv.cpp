@@ -4,9 +4,9 @@
 namespace hetnn::kernels::bench {
 namespace {
 
-const char* const kKernels[] = {"conv2d_direct",   "conv2d_few_channels", "conv2d_planes",
+const char* const kKernels[] = {"conv2d_direct",   "conv2d_few_channels", "conv2d_planes", "conv2d_winograd_2x2",
                                 "conv2d_winograd", "conv2d_depthwise",    "conv2d_grouped"};
-enum Row { kDirect, kFewChannels, kPlanes, kWinograd, kDepthwise, kGrouped };
+enum Row { kDirect, kFewChannels, kPlanes, kWinograd2x2, kWinograd, kDepthwise, kGrouped };
 
 // Arguments: batch, channels, size, out channels, kernel, stride, groups, row, threads; 1x1 or 'same' padding. Images
 // of up to 4 channels lie plain. Weights come from memory.
@@ -47,7 +47,7 @@ void choices(benchmark::State& state) { conv2d(state); }
 void rivals(benchmark::internal::Benchmark* bench) {
   bench->ArgNames(kNames)->UseRealTime();
   const auto both = [&](int64_t n, int64_t c, int64_t size, int64_t o, Row other) {
-    for (const int64_t row : {int64_t{other}, int64_t{kWinograd}}) bench->Args({n, c, size, o, 3, 1, 1, row, 2});
+    for (const Row row : {other, kWinograd, kWinograd2x2}) bench->Args({n, c, size, o, 3, 1, 1, row, 2});
   };
   for (const int64_t size : {7, 10, 13})
     for (const int64_t n : {1, 2, 8}) {

@@ -107,9 +107,8 @@ template <int64_t kSide>
 std::unique_ptr<Kernel> make_winograd(const KernelCall& call, const WindowGeometry& g) {
   return make_winograd_conv(call, g, kSide);
 }
-template <int64_t kSide>
 std::unique_ptr<Packer> make_transformed_packer(const KernelCall& call, int /*input*/) {
-  return make_winograd_packer(conv_geometry(call), kSide);
+  return make_winograd_packer(conv_geometry(call));
 }
 
 constexpr Variant row_of_f32(std::string_view name, ServesFunction serves, KernelFactory create, WorkFunction work) {
@@ -133,9 +132,8 @@ constexpr Variant packed_as(std::string_view packing, Variant row) {
 }
 template <int64_t kSide>
 constexpr Variant winograd_row() {
-  return packed_as<make_transformed_packer<kSide>>(
-      winograd_name(kSide), row_of_f32(winograd_name(kSide), serves_winograd<kSide>, make_turned<make_winograd<kSide>>,
-                                       winograd_work<kSide>));
+  return row_of_f32(winograd_name(kSide), serves_winograd<kSide>, make_turned<make_winograd<kSide>>,
+                    winograd_work<kSide>);
 }
 
 }  // namespace
@@ -159,8 +157,8 @@ std::span<const Variant> conv_variants() {
                                                                 make_few_channels, few_channels_work)),
       packed_as<make_direct_packer>(
           "conv2d_panels", row_of_f32("conv2d_planes", serves_planes, make_nhwc<make_planes_conv>, planes_work)),
-      winograd_row<4>(),
-      winograd_row<2>(),
+      packed_as<make_transformed_packer>("conv2d_winograd", winograd_row<4>()),
+      packed_as<make_direct_packer>("conv2d_panels", winograd_row<2>()),
       packed_as<make_sliding_packer>("conv2d_sliding", row_of_f32("conv2d_depthwise", serves_depthwise,
                                                                   make_turned<make_sliding_conv>, sliding_work)),
       packed_as<make_sliding_packer>(

@@ -107,6 +107,8 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   // more and where there are, and one of outputs back; a line of either, besides what it takes for any number of
   // channels. Measured: benchmarks/cpp/kernels_conv.cpp.
   constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100, kLine = 30, kAnyLine = 190;
+  // The same of 16 columns of a channel's weights, where they are transformed as they are needed.
+  constexpr double kWeights = 64;
   const WindowGeometry g = conv_geometry(call);
   const WinogradTiles tiles(g, kSide);
   const WinogradSplit split = winograd_split(g, kSide, machine);
@@ -123,7 +125,13 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
                           : of_points * ((g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs);
   work.apart = static_cast<double>(tiles.count()) * tile;
   work.grains = split.shared ? tiles.points() * ceil_div(g.out_channels, 2 * kPanel) : tiles.count();
-  if (split.shared) work.barriers = static_cast<int>(2 * ceil_div(tiles.count(), split.block_tiles));
+  const int64_t blocks = ceil_div(tiles.count(), split.block_tiles);
+  if (split.shared) work.barriers = static_cast<int>(2 * blocks);
+  if (kSide != kWinogradOutput) {
+    const int64_t times = split.shared ? blocks : std::max(blocks, others + 1);
+    work.apart += kWeights * static_cast<double>(times * g.channels) * outputs;
+    if (split.shared) work.grains = ceil_div(g.out_channels, 2 * kPanel);
+  }
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;
 }

@@ -21,7 +21,12 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 
 constexpr int64_t kLeastTiles = 12;
+// Of so many channels weights are transformed before they are multiplied.
+constexpr int64_t kChannelsAtOnce = 64;
 constexpr int64_t kApart = kPointsApart_bytes / static_cast<int64_t>(sizeof(float));
+// From one point to the next of a tile's width of panels so transformed, and all of its points.
+constexpr int64_t kWeightsPoint = 2 * kChannelsAtOnce * kPanel + kApart;
+constexpr int64_t kWeights_bytes = 16 * kWeightsPoint * static_cast<int64_t>(sizeof(float));
 
 bool fits(const WindowGeometry& g) {
   const auto fit = [](const ops::WindowAxis& axis) {
@@ -54,18 +59,19 @@ class WinogradConv final : public Kernel {
   }
 
   int64_t scratch_bytes(int threads) const override {
-    return (shared_ ? 1 : threads) * block_bytes() + threads * (table_bytes() + non_finite_.room_bytes());
+    return (shared_ ? 1 : threads) * block_bytes() + threads * own_bytes();
   }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     const int64_t blocks = ceil_div(count_, block_tiles_);
     const Team alone{0, 1};
     const Team all{context.thread, context.threads};
-    std::byte* const own = context.scratch + (shared_ ? 1 : context.threads) * block_bytes() +
-                           context.thread * (table_bytes() + non_finite_.room_bytes());
+    std::byte* const own =
+        context.scratch + (shared_ ? 1 : context.threads) * block_bytes() + context.thread * own_bytes();
     const auto** table = reinterpret_cast<const std::byte**>(own);
     const Placed placed{reinterpret_cast<int64_t*>(own + table_bytes() / 2),
                         reinterpret_cast<float*>(own + table_bytes())};
+    auto* const weights = reinterpret_cast<float*>(own + table_bytes() + non_finite_.room_bytes());
     if (!shared_) {
       // Every thread takes whole blocks: what it writes it reads again itself.
       auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
@@ -75,7 +81,7 @@ class WinogradConv final : public Kernel {
         const int64_t begin = share.begin + (share.end - share.begin) * i / own_blocks;
         const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own_blocks;
         const int64_t multiplied = transform_input(begin, end, alone, inputs, scratch, placed);
-        multiply(multiplied, alone, inputs, scratch, table);
+        multiply(multiplied, alone, inputs, scratch, table, weights);
         transform_output(begin, end, alone, inputs, outputs, scratch, placed, multiplied);
       }
       return;
@@ -85,7 +91,7 @@ class WinogradConv final : public Kernel {
       const int64_t begin = count_ * i / blocks, end = count_ * (i + 1) / blocks;
       transform_input(begin, end, all, inputs, scratch, placed);
       context.barrier.arrive_and_wait();
-      multiply(end - begin, all, inputs, scratch, table);
+      multiply(end - begin, all, inputs, scratch, table, weights);
       context.barrier.arrive_and_wait();
       transform_output(begin, end, all, inputs, outputs, scratch, placed, end - begin);
     }
@@ -111,6 +117,11 @@ class WinogradConv final : public Kernel {
   int64_t table_bytes() const {
     return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
+  // Of a thread: the table, room for a tile that is not finite, and transformed weights.
+  int64_t own_bytes() const {
+    return table_bytes() + non_finite_.room_bytes() + (transforms_weights() ? kWeights_bytes : 0);
+  }
+  bool transforms_weights() const { return tiles_.side != kWinogradOutput; }
   int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
   int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
@@ -141,10 +152,19 @@ class WinogradConv final : public Kernel {
     return place;
   }
 
-  // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
-  void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch,
-                const std::byte** table) const {
+  void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch, const std::byte** table,
+                float* room) const {
     if (rows == 0) return;
+    if (transforms_weights()) {
+      multiply_transforming(rows, team, inputs, scratch, table, room);
+    } else {
+      multiply_transformed(rows, team, inputs, scratch, table);
+    }
+  }
+
+  // A unit of work is one point and a tile's width of panels: its weights are read once, by one thread.
+  void multiply_transformed(int64_t rows, Team team, const std::byte* const* inputs, float* scratch,
+                            const std::byte** table) const {
     const auto* weights = reinterpret_cast<const float*>(inputs[1]);
     const int64_t panel_elems = g_.channels * kPanel;
     const int64_t units_per_point = ceil_div(panels_, width_);
@@ -185,6 +205,51 @@ class WinogradConv final : public Kernel {
         part.prefetch = next + (fetch ? i * fetch_step * g_.channels : 0);
         part.prefetch_step_bytes = fetch ? fetch_step * 4 : 0;
         micro_->run[width][end - begin](part);
+      }
+    }
+  }
+
+  // A unit of work is a tile's width of panels: of some channels after the other its weights are transformed and
+  // multiplied for all points, while the next ones come near.
+  void multiply_transforming(int64_t rows, Team team, const std::byte* const* inputs, float* scratch,
+                             const std::byte** table, float* room) const {
+    const auto* weights = reinterpret_cast<const float*>(inputs[1]);
+    const int64_t tap_elems = g_.channels * kPanel, panel_elems = g_.taps() * tap_elems;
+    const int64_t tiles = ceil_div(rows, micro_->max_rows[width_]);
+    const Share units = share_of(ceil_div(panels_, width_), team.thread, team.threads);
+    for (int64_t r = 0; r < rows; ++r) table[r] = reinterpret_cast<const std::byte*>(scratch + r * in_stride_);
+    alignas(64) float sums[kMaxTileElems];
+    MicroTile part(sums);
+    part.taps = 1;
+    part.rows_stride = rows;
+    part.even_bytes = in_stride_ * 4;
+    part.ld_out = part.ld_addend = out_stride_;
+    for (int64_t unit = units.begin; unit < units.end; ++unit) {
+      const int64_t panel = unit * width_, width = std::min<int64_t>(width_, panels_ - panel);
+      part.cols = width * kPanel;
+      for (int64_t channel = 0; channel < g_.channels; channel += kChannelsAtOnce) {
+        part.k = std::min(kChannelsAtOnce, g_.channels - channel);
+        part.panel_stride = part.k * kPanel;
+        const float* const from = weights + panel * panel_elems + channel * kPanel;
+        for (int64_t i = 0; i < width; ++i)
+          transforms_->weights(
+              {from + i * panel_elems, tap_elems, part.panel_stride, room + i * part.panel_stride, kWeightsPoint});
+        const bool ends = part.k == g_.channels - channel;
+        const float* const next = ends ? weights + (panel + width) * panel_elems : from + part.panel_stride;
+        const int64_t fetches = ends && unit + 1 == units.end ? 0 : width * g_.taps();
+        for (int64_t point = 0, call = 0; point < tiles_.points(); ++point) {
+          part.panel = room + point * kWeightsPoint;
+          part.row_offset = point * in_point() + channel;
+          for (int64_t i = 0; i < tiles; ++i, ++call) {
+            const int64_t begin = rows * i / tiles, end = rows * (i + 1) / tiles;
+            part.rows = table + begin;
+            part.out = products(scratch) + point * out_point() + begin * out_stride_ + panel * kPanel;
+            part.addend = channel > 0 ? part.out : nullptr;
+            part.prefetch = call < fetches ? next + call * tap_elems : part.panel;
+            part.prefetch_step_bytes = call < fetches ? kPanel * 4 : 0;
+            micro_->run[width][end - begin](part);
+          }
+        }
       }
     }
   }
@@ -290,7 +355,7 @@ WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machin
   constexpr int64_t kSharedTiles = 64;
   const WinogradTiles tiles(g, side);
   WinogradSplit out;
-  out.weight_bytes = transformed_bytes(g, side);
+  out.weight_bytes = side == kWinogradOutput ? transformed_bytes(g, side) : direct_shape(g).packed_bytes();
   const int64_t tile_bytes =
       tiles.points() * (aligned_elems(g.channels) + aligned_elems(g.out_channels)) * int64_t{sizeof(float)};
   const int64_t fitting = std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));

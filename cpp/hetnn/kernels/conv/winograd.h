@@ -1,6 +1,7 @@
 // Winograd convolution F(4x4, 3x3): 36 multiplications where direct convolution of a 4x4 output tile takes 144; of
-// windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. F(2x2, 3x3) takes 16 for 36, and less than half of the weights: of
-// small images with many channels. Of dilated windows, outputs a dilation apart make a tile.
+// windows 1x3 and 3x1 F(4, 3): 6 where it takes 12. F(2x2, 3x3) takes 16 for 36, by weights that are transformed as
+// they are needed: of small images with many channels, where four times the weights would come from memory. Of dilated
+// windows, outputs a dilation apart make a tile.
 //
 // A product that is not finite would reach all of its tile, also outputs that read nothing of the kind. Such a tile is
 // transformed without those inputs, and they are multiplied one by one; where they are many, it is summed directly.
@@ -56,7 +57,7 @@ struct WinogradTiles {
 /// How the tiles of outputs are cut into blocks, and whether all threads work on one of them.
 struct WinogradSplit {
   int64_t block_tiles = 0;
-  int64_t weight_bytes = 0;  // of the transformed weights
+  int64_t weight_bytes = 0;  // that are read
   bool shared = false;
 };
 WinogradSplit winograd_split(const WindowGeometry& geometry, int64_t side, const Machine& machine);
@@ -67,10 +68,11 @@ Refusal refuse_winograd(const WindowGeometry& geometry, int64_t side);
 /// All activations nhwc; the weight packed by its packer.
 std::unique_ptr<Kernel> make_winograd_conv(const KernelCall& call, const WindowGeometry& geometry, int64_t side);
 
-/// weight [O, C, 3, 3] -> the 36 transformed matrices, of two outputs a side 16, each in panels:
-/// [36][ceil(O/16)][C][16]; then the weight itself in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6
-/// matrices. Of the transformed matrices.
+/// weight [O, C, 3, 3] -> the 36 transformed matrices, each in panels: [36][ceil(O/16)][C][16]; then the weight itself
+/// in panels, [ceil(O/16)][9][C][16]. Of three taps there are 6 matrices. Of two outputs a side only the weight itself.
+/// Of the transformed matrices.
 int64_t transformed_bytes(const WindowGeometry& geometry, int64_t side);
-std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry, int64_t side);
+/// Of four outputs a side; of two, packed as for a direct product.
+std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& geometry);
 
 }  // namespace hetnn::kernels

@@ -13,25 +13,22 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // U = G w G^T in double, then w; a part is sixteen columns of all matrices and of w. Of lines U = G w.
 class WinogradPacker final : public Packer {
  public:
-  WinogradPacker(const WindowGeometry& g, int64_t side)
+  explicit WinogradPacker(const WindowGeometry& g)
       : taps_(g.taps()),
-        inputs_(side + 2),
-        points_(WinogradTiles(g, side).points()),
+        points_(WinogradTiles(g, kWinogradOutput).points()),
         channels_(g.channels),
         out_channels_(g.out_channels),
         itself_(direct_shape(g), PackStrides{0, g.channels * g.taps(), 1, g.taps()}) {
     // Row i of G is (1, p, p^2) / product of (p - q) over the other finite points q; the last (0, 0, 1).
-    const std::vector<double> points = side == 2
-                                           ? std::vector<double>{0, 1, -1}
-                                           : std::vector<double>{0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
-    for (size_t i = 0; i < points.size(); ++i) {
+    const double points[5] = {0, kWinogradA, -kWinogradA, kWinogradB, -kWinogradB};
+    for (int i = 0; i < 5; ++i) {
       double divisor = 1;
-      for (size_t j = 0; j < points.size(); ++j)
+      for (int j = 0; j < 5; ++j)
         if (j != i) divisor *= points[i] - points[j];
       for (int power = 0; power < 3; ++power)
         transform_[i][power] = (power == 0 ? 1.0 : power == 1 ? points[i] : points[i] * points[i]) / divisor;
     }
-    transform_[points.size()][2] = 1;
+    transform_[5][2] = 1;
   }
 
   int64_t packed_bytes() const override { return points_ * point_elems() * 4 + itself_.packed_bytes(); }
@@ -55,7 +52,7 @@ class WinogradPacker final : public Packer {
   }
 
   // Row i of G times three elements `step` apart.
-  double transformed(int64_t i, const auto* w, int64_t step) const {
+  double transformed(int i, const auto* w, int64_t step) const {
     return transform_[i][0] * w[0] + transform_[i][1] * w[step] + transform_[i][2] * w[2 * step];
   }
 
@@ -63,19 +60,19 @@ class WinogradPacker final : public Packer {
     for (int64_t c = 0; c < channels_; ++c) {
       const float* w = weight + (o * channels_ + c) * taps_;
       float* at = place(o, c, to);
-      for (int64_t i = 0; i < inputs_; ++i) {
+      for (int i = 0; i < kWinogradInput; ++i) {
         if (taps_ == 3) {
           at[i * point_elems()] = static_cast<float>(transformed(i, w, 1));
           continue;
         }
         const double half[3] = {transformed(i, w, 3), transformed(i, w + 1, 3), transformed(i, w + 2, 3)};
-        for (int64_t j = 0; j < inputs_; ++j)
-          at[(i * inputs_ + j) * point_elems()] = static_cast<float>(transformed(j, half, 1));
+        for (int j = 0; j < kWinogradInput; ++j)
+          at[(i * kWinogradInput + j) * point_elems()] = static_cast<float>(transformed(j, half, 1));
       }
     }
   }
 
-  int64_t taps_, inputs_, points_;
+  int64_t taps_, points_;
   int64_t channels_, out_channels_;
   PanelPacker itself_;
   double transform_[kWinogradInput][3] = {};
@@ -84,12 +81,13 @@ class WinogradPacker final : public Packer {
 }  // namespace
 
 int64_t transformed_bytes(const WindowGeometry& g, int64_t side) {
+  if (side != kWinogradOutput) return 0;
   return WinogradTiles(g, side).points() * ceil_div(g.out_channels, kPanel) * g.channels * kPanel * 4;
 }
 
-std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& g, int64_t side) {
-  HETNN_ASSERT(!refuse_winograd(g, side));
-  return std::make_unique<WinogradPacker>(g, side);
+std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& g) {
+  HETNN_ASSERT(!refuse_winograd(g, kWinogradOutput));
+  return std::make_unique<WinogradPacker>(g);
 }
 
 }  // namespace hetnn::kernels

@@ -57,7 +57,7 @@ template <>
 struct Along<2> {
   static HWY_INLINE void Input(const VF* d, VF* t) {
     const VF d1 = d[1], d2 = d[2];
-    t[0] = hn::Sub(d2, d[0]);
+    t[0] = hn::Sub(d[0], d2);
     t[1] = hn::Add(d2, d1);
     t[2] = hn::Sub(d2, d1);
     t[3] = hn::Sub(d[3], d1);
@@ -257,10 +257,31 @@ void AddProducts(const WinogradProducts& t) {
   }
 }
 
+void TransformWeights(const WinogradWeights& t) {
+  constexpr int kTaps = 3, kPoints = kTaps + 1;
+  const DF d;
+  // (w0, (w0 + w1 + w2) / 2, (w0 - w1 + w2) / 2, w2)
+  const auto transform = [](const VF* w, VF* u) HWY_ATTR {
+    const VF half = Const(0.5F), middle = hn::Mul(half, w[1]), ends = hn::Add(w[0], w[2]);
+    u[0] = w[0];
+    u[1] = hn::MulAdd(half, ends, middle);
+    u[2] = hn::MulSub(half, ends, middle);
+    u[3] = w[2];
+  };
+  const float* HWY_RESTRICT from = t.from;
+  float* HWY_RESTRICT to = t.to;
+  const int64_t elems = t.elems, tap = t.tap_stride, point = t.point_stride;
+  for (int64_t e = 0; e < elems; e += kLanes, from += kLanes, to += kLanes)
+    TransformBoth<VF, kTaps, kPoints>(
+        [&](int r, int c) HWY_ATTR { return hn::LoadU(d, from + (r * kTaps + c) * tap); }, transform,
+        [&](int i, int j, VF u) HWY_ATTR { hn::StoreU(u, d, to + (i * kPoints + j) * point); });
+}
+
 template <int kSide, bool kLine>
 constexpr WinogradTable kTableOf = {&InputTile<kSide, kLine>, &OutputTile<kSide, kLine>,
                                     &OutputTileOfSums<kSide>, &FinitePart,
-                                    &NextNonFinite,           &AddProducts};
+                                    &NextNonFinite,           &AddProducts,
+                                    &TransformWeights};
 
 const WinogradTable* Table(int64_t side, bool lines) {
   return lines ? &kTableOf<4, true> : side == 4 ? &kTableOf<4, false> : &kTableOf<2, false>;

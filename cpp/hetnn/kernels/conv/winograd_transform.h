@@ -55,6 +55,15 @@ struct WinogradProducts {
   int64_t sum_stride;
 };
 
+/// to[(i * 4 + j) * point_stride + e] = (G w G^T)[i][j] for e < elems, with w[r][c] = from[(r * 3 + c) * tap_stride +
+/// e], of two outputs a side.
+struct WinogradWeights {
+  const float* from;
+  int64_t tap_stride, elems;  // a multiple of 16
+  float* to;
+  int64_t point_stride;
+};
+
 struct WinogradTable {
   /// Whether all that is written is finite.
   bool (*input)(const WinogradInputTile&);
@@ -68,6 +77,7 @@ struct WinogradTable {
   /// The first channel of a pixel, from one on, that is not finite; otherwise `channels`.
   int64_t (*next_non_finite)(const float* pixel, int64_t channel, int64_t channels);
   void (*add_products)(const WinogradProducts&);
+  void (*weights)(const WinogradWeights&);
 };
 
 /// Of tiles of so many outputs a side, 4 or 2; lines have 4.

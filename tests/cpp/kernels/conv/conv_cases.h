@@ -53,7 +53,9 @@ inline Size output_of(const Case& c) {
 }
 
 // Winograd's sums and differences round otherwise.
-inline double tolerance_of(std::string_view kernel) { return kernel == "conv2d_winograd" ? 1e-5 : 2e-6; }
+inline double tolerance_of(std::string_view kernel) {
+  return kernel == "conv2d_winograd" ? 1e-5 : kernel == "conv2d_winograd_2x2" ? 4e-6 : 2e-6;
+}
 
 inline std::vector<std::string> serving(const Case& c, const std::vector<Tensor>& inputs, const TensorView& y,
                                         const std::vector<Step>& steps = {}) {

@@ -356,7 +356,8 @@ TEST(Conv2d, WinogradIsBestWhereItMultipliesLessAndItsWeightsAreNotTooMany) {
   EXPECT_EQ(best_conv(1, 256, 14, 256, 3, 1), "conv2d_winograd");
   EXPECT_EQ(best_conv(1, 512, 14, 512, 3, 1), "conv2d_winograd");
   EXPECT_EQ(best_conv(1, 16, 56, 16, 3, 1), "conv2d_winograd");
-  EXPECT_EQ(best_conv(1, 512, 7, 512, 3, 1), "conv2d_direct");
+  EXPECT_EQ(best_conv(1, 512, 7, 512, 3, 1), "conv2d_winograd_2x2");
+  EXPECT_EQ(best_conv(1, 256, 7, 256, 3, 1), "conv2d_direct");
   EXPECT_EQ(best_conv(1, 64, 56, 64, 3, 2), "conv2d_direct");
   EXPECT_EQ(best_conv(1, 64, 56, 64, 5, 1), "conv2d_direct");
 }

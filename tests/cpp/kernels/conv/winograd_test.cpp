@@ -8,32 +8,29 @@
 namespace hetnn::kernels::testing {
 namespace {
 
+const std::vector<std::string> kSides = {"conv2d_winograd", "conv2d_winograd_2x2"};
+
 TEST(Conv2d, WinogradOverTailsAndPadding) {
-  for (const int64_t c : {1, 16, 33})
-    for (const int64_t o : {1, 16, 50})
-      for (const int64_t h : {3, 6, 9}) {
-        check_conv({.n = 2,
-                    .c = c,
-                    .h = h,
-                    .w = h + 4,
-                    .o = o,
-                    .kh = 3,
-                    .kw = 3,
-                    .padding = {1, 1, 1, 1},
-                    .kernel = "conv2d_winograd"});
-        check_conv({.c = c,
-                    .h = h,
-                    .w = h + 1,
-                    .o = o,
-                    .kh = 3,
-                    .kw = 3,
-                    .padding = {0, 2, 1, 0},
-                    .kernel = "conv2d_winograd"});
-        if (HasFatalFailure()) return;
-      }
-  // Weights large enough for the shared mode.
-  check_conv(
-      {.c = 160, .h = 14, .w = 15, .o = 150, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = "conv2d_winograd"});
+  for (const std::string& kernel : kSides) {
+    for (const int64_t c : {1, 16, 33})
+      for (const int64_t o : {1, 16, 50})
+        for (const int64_t h : {3, 6, 9}) {
+          check_conv({.n = 2,
+                      .c = c,
+                      .h = h,
+                      .w = h + 4,
+                      .o = o,
+                      .kh = 3,
+                      .kw = 3,
+                      .padding = {1, 1, 1, 1},
+                      .kernel = kernel});
+          check_conv({.c = c, .h = h, .w = h + 1, .o = o, .kh = 3, .kw = 3, .padding = {0, 2, 1, 0}, .kernel = kernel});
+          if (HasFatalFailure()) return;
+        }
+    // Weights of more channels than are transformed at once, and large enough for the shared mode.
+    for (const int64_t o : {20, 150, 600})
+      check_conv({.c = 160, .h = 14, .w = 15, .o = o, .kh = 3, .kw = 3, .padding = {1, 1, 1, 1}, .kernel = kernel});
+  }
 }
 
 TEST(Conv2d, WinogradOfLinesAndOfDilatedWindows) {
@@ -72,14 +69,14 @@ TEST(Conv2d, WinogradOfLinesAndOfDilatedWindows) {
                     .padding = {dilation, 1, dilation, 3},
                     .dh = dilation,
                     .dw = 3,
-                    .kernel = "conv2d_winograd"});
+                    .kernel = kSides[static_cast<size_t>(c) % 2]});
         if (HasFatalFailure()) return;
       }
 }
 
 TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {.n = 2,
        .c = 33,
        .h = 13,
@@ -111,6 +108,11 @@ TEST(Conv2d, WinogradKeepsWhatIsNotFiniteWhereItIsRead) {
        .dh = 2,
        .dw = 3,
        .kernel = "conv2d_winograd"}};
+  for (size_t k = cases.size(); k-- > 0;) {
+    if (cases[k].kh * cases[k].kw != 9) continue;
+    cases.push_back(cases[k]);
+    cases.back().kernel = "conv2d_winograd_2x2";
+  }
   for (const Case& c : cases) {
     // A few, as many as there are pixels, or every fifth element of all; of NaN whole tiles then know what they are.
     const auto pixels = static_cast<size_t>(c.n * c.h * c.w), some = pixels * static_cast<size_t>(c.c) / 5;

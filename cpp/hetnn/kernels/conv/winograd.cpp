@@ -348,17 +348,19 @@ WinogradTiles::Place WinogradTiles::place_of(int64_t tile) const {
 }
 
 WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machine& machine) {
-  // Both sides of the products of one block of tiles, for all points, are to stay in the second-level cache. Weights
-  // of a few times its size are read once by all threads together rather than once by each.
+  // Both sides of the products of one block of tiles, for all points, are to stay in the second-level cache; beside
+  // weights that it can about hold, a block is no more than the rows that a product takes at once. Weights of a few
+  // times its size are read once by all threads together rather than once by each.
   const int64_t cache_bytes = machine.cache_bytes[kSecondLevel];
-  const int64_t block_bytes = cache_bytes / 4 * 3, shared_bytes = 3 * cache_bytes;
+  const int64_t block_bytes = cache_bytes / 4 * 3, kept_bytes = cache_bytes / 4 * 5, shared_bytes = 3 * cache_bytes;
   constexpr int64_t kSharedTiles = 64;
   const WinogradTiles tiles(g, side);
   WinogradSplit out;
   out.weight_bytes = side == kWinogradOutput ? transformed_bytes(g, side) : direct_shape(g).packed_bytes();
   const int64_t tile_bytes =
       tiles.points() * (aligned_elems(g.channels) + aligned_elems(g.out_channels)) * int64_t{sizeof(float)};
-  const int64_t fitting = std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
+  const bool kept = side == kWinogradOutput && out.weight_bytes <= kept_bytes;
+  const int64_t fitting = kept ? kMaxTileRows : std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
   const int64_t blocks = std::max<int64_t>(1, ceil_div(tiles.count(), fitting));
   out.block_tiles = ceil_div(tiles.count(), blocks);
   out.shared = out.weight_bytes > shared_bytes;

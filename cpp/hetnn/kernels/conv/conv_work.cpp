@@ -107,8 +107,8 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   // more and where there are, and one of outputs back; a line of either, besides what it takes for any number of
   // channels. Measured: benchmarks/cpp/kernels_conv.cpp.
   constexpr double kInput = 300, kInputOfMany = 1250, kOutput = 100, kLine = 30, kAnyLine = 190;
-  // The same of 16 columns of a channel's weights, where they are transformed as they are needed.
-  constexpr double kWeights = 64;
+  // The same of tiles of 2x2 outputs, and of 16 columns of a channel's weights.
+  constexpr double kSmallInput = 300, kSmallOutput = 60, kWeights = 64;
   const WindowGeometry g = conv_geometry(call);
   const WinogradTiles tiles(g, kSide);
   const WinogradSplit split = winograd_split(g, kSide, machine);
@@ -119,10 +119,10 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   work.multiplies =
       static_cast<double>(tiles.points()) * product_multiplies(tiles.count(), 1, g.channels, g.out_channels);
   const double inputs = vectors_of(g.channels), outputs = vectors_of(g.out_channels);
-  const double of_points = static_cast<double>(tiles.points()) / kWinogradPoints;
-  const double tile = tiles.are_lines()
-                          ? kAnyLine + kLine * (inputs + outputs)
-                          : of_points * ((g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs);
+  const double tile = tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
+                      : kSide != kWinogradOutput
+                          ? kSmallInput * inputs + kSmallOutput * outputs
+                          : (g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs;
   work.apart = static_cast<double>(tiles.count()) * tile;
   work.grains = split.shared ? tiles.points() * ceil_div(g.out_channels, 2 * kPanel) : tiles.count();
   const int64_t blocks = ceil_div(tiles.count(), split.block_tiles);

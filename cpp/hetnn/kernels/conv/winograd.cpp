@@ -21,6 +21,8 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t aligned_elems(int64_t elems) { return ceil_div(elems, 16) * 16; }
 
 constexpr int64_t kLeastTiles = 12;
+// Of so many channels the next tile's pixels are asked for, which of more come in time by themselves.
+constexpr int64_t kMostFetched = 64;
 // Of so many channels weights are transformed before they are multiplied.
 constexpr int64_t kChannelsAtOnce = 64;
 constexpr int64_t kApart = kPointsApart_bytes / static_cast<int64_t>(sizeof(float));
@@ -126,22 +128,29 @@ class WinogradConv final : public Kernel {
   int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
+  // The inputs of a tile.
+  void find_pixels(int64_t tile, const std::byte* input, const float** pixels) const {
+    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
+    const Place at = tiles_.place_of(tile);
+    const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
+    for (int64_t r = 0; r < rows.inputs; ++r)
+      for (int64_t c = 0; c < columns.inputs; ++c)
+        *pixels++ = non_finite_.pixel_at(input, at.n, iy + r * rows.step, ix + c * columns.step);
+  }
+
   // Each tile has its place in the block. Those that will be summed directly, many of whose elements are not finite,
   // come behind those that are multiplied, as many as are returned; of a block that all threads share, they stay.
   int64_t transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch,
                           Placed placed) const {
     const Share share = share_of(end - begin, team.thread, team.threads);
     int64_t place = share.begin, last = share.end;
-    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-    const float* pixels[kWinogradPoints];
+    const float *room[2][kWinogradPoints], **pixels = room[0], **next = room[1];
+    if (share.begin < share.end) find_pixels(begin + share.begin, inputs[0], next);
     for (int64_t i = share.begin; i < share.end; ++i) {
-      const Place at = tiles_.place_of(begin + i);
-      const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
-      for (int64_t r = 0; r < rows.inputs; ++r)
-        for (int64_t c = 0; c < columns.inputs; ++c)
-          pixels[r * columns.inputs + c] =
-              non_finite_.pixel_at(inputs[0], at.n, iy + r * rows.step, ix + c * columns.step);
-      const WinogradInputTile tile{pixels, scratch + place * in_stride_, in_point(), g_.channels};
+      std::swap(pixels, next);
+      find_pixels(begin + std::min(i + 1, share.end - 1), inputs[0], next);
+      const WinogradInputTile tile{pixels, g_.channels <= kMostFetched ? next : nullptr, scratch + place * in_stride_,
+                                   in_point(), g_.channels};
       const bool finite = transforms_->input(tile);
       if (finite || non_finite_.transform(tile, placed.room)) {
         placed.tiles[place++] = (begin + i) | (finite ? 0 : kNonFinite);

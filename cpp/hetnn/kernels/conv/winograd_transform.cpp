@@ -88,6 +88,10 @@ HWY_INLINE VF InputChannels(const WinogradInputTile& t, int64_t channel, size_t 
     }
     if ((kLine || i % (kInputs - 1) == 0) && j % (kInputs - 1) == 0) ends = hn::Add(ends, y);
   };
+  if (t.next != nullptr) {  // what the tile above has not read, nor this one
+    for (int i = kLine ? 0 : 2; i < (kLine ? 1 : kInputs); ++i)
+      for (int j = 2; j < kInputs; ++j) __builtin_prefetch(t.next[i * kInputs + j] + channel, 0, 3);
+  }
   if constexpr (kLine) {
     VF points[kInputs], result[kInputs];
     HETNN_UNROLL

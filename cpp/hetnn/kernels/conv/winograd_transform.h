@@ -20,6 +20,7 @@ inline constexpr double kWinogradB = 1.5;
 /// there is one row, (B^T d)[j]; of tiles of two outputs a side 6 is 4, and 4 is 2.
 struct WinogradInputTile {
   const float* const* pixels;
+  const float* const* next;  // those of the next tile, to be brought near; or null
   float* to;
   int64_t point_stride;
   int64_t channels;

@@ -68,8 +68,8 @@ struct Brains {  // [16][2]: halves of a word of 32 bits, as instructions on suc
 constexpr int kPointedRows = HWY_TARGET == HWY_AVX3 ? 4 : kMaxTileRows;
 
 // Row r's element, of three pointers five rows apart.
-HWY_INLINE float RowOf(int r, const std::byte* rows0, const std::byte* rows5, const std::byte* rows10, int64_t one,
-                       int64_t three) {
+[[maybe_unused]] HWY_INLINE float RowOf(int r, const std::byte* rows0, const std::byte* rows5, const std::byte* rows10,
+                                        int64_t one, int64_t three) {
   const std::byte* const from = r < 5 ? rows0 : r < 10 ? rows5 : rows10;
   const int step = r % 5;
   return *reinterpret_cast<const float*>(from + (step == 3 ? three : step * one));
@@ -118,7 +118,7 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
     const float* HWY_RESTRICT a[kRows];
     const std::byte* const* rows = t.rows + tap * t.rows_stride;
     HETNN_UNROLL
-    for (int r = 0; r < (kEven ? 1 : kRows); ++r) {
+    for (int r = 0; r < HWY_MIN(kEven ? 1 : kMaxTileRows, kRows); ++r) {
       const std::byte* const row = t.even_bytes != 0 ? rows[0] + r * t.even_bytes : rows[r];
       a[r] = reinterpret_cast<const float*>(row) + t.row_offset;
     }

@@ -58,6 +58,7 @@ void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTi
   if (registers_.operand.input >= 0)
     tile.operand = reinterpret_cast<const float*>(run.inputs[registers_.operand.input]) +
                    (run.first_row + place.row) * tile.ld_operand + (tile.operand_step == 0 ? 0 : place.col);
+  // Weights that are kept are near; what is added to the next rows comes in their place, of each tile its part.
   if (split_.keeps_weights() && run.addend != nullptr) {
     tile.prefetch = run.addend + (place.row + place.count) * run.ld_addend + place.col * place.count;
     tile.prefetch_step_bytes = place.count * place.cols * 4 / (shape_.steps() * shape_.taps) + 1;

@@ -109,8 +109,8 @@ bool is_constant(const ir::Value& value);
 /// when compiling, others as channels_last.
 ValueLayout turned_layout(const ir::Value& value);
 
-/// Dense nhwc with the channel pitch padded to whole vectors, and no multiple of 2048 bytes: every pixel, or every other
-/// one, would fall into one place of the first-level cache.
+/// Dense nhwc with the channel pitch padded to whole vectors, and no multiple of 2048 bytes: every pixel, or every
+/// other one, would fall into one place of the first-level cache.
 ValueLayout channels_last(const ir::Value& value);
 
 }  // namespace hetnn::backends::cpu

@@ -371,9 +371,10 @@ WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machin
   const bool kept = side == kWinogradOutput && out.weight_bytes <= kept_bytes;
   const int64_t fitting = kept ? kMaxTileRows : std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
   const int64_t blocks = std::max<int64_t>(1, ceil_div(tiles.count(), fitting));
-  out.block_tiles = ceil_div(tiles.count(), blocks);
+  out.block_tiles = std::max<int64_t>(1, ceil_div(tiles.count(), blocks));
   out.shared = out.weight_bytes > shared_bytes;
-  if (out.shared) out.block_tiles = std::min(tiles.count(), std::max(out.block_tiles, kSharedTiles));
+  if (out.shared)
+    out.block_tiles = std::max<int64_t>(1, std::min(tiles.count(), std::max(out.block_tiles, kSharedTiles)));
   return out;
 }
 

@@ -61,7 +61,7 @@ void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTi
   // Weights that are kept are near; what is added to the next rows comes in their place, of each tile its part.
   if (split_.keeps_weights() && run.addend != nullptr) {
     tile.prefetch = run.addend + (place.row + place.count) * run.ld_addend + place.col * place.count;
-    tile.prefetch_step_bytes = place.count * place.cols * 4 / (shape_.steps() * shape_.taps) + 1;
+    tile.prefetch_step_bytes = place.count * place.cols * 4 / std::max<int64_t>(1, shape_.steps() * shape_.taps) + 1;
   } else {
     tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
     tile.prefetch_step_bytes = place.fetch_step_bytes;

@@ -289,8 +289,8 @@ def test_a_profile_says_why_no_other_kernel_ran() -> None:
     assert row["kernel"] == "conv2d_winograd"
     assert row["predicted_us"] > 0
     served = [rival for rival in row["rivals"] if "predicted_us" in rival]
-    assert [rival["kernel"] for rival in served] == ["conv2d_winograd_2x2", "conv2d_direct"]
-    assert row["predicted_us"] < served[0]["predicted_us"] < served[1]["predicted_us"]
+    assert {rival["kernel"] for rival in served} == {"conv2d_winograd_2x2", "conv2d_direct"}
+    assert row["predicted_us"] < served[0]["predicted_us"] <= served[1]["predicted_us"]
     refusals = {rival["kernel"]: rival["refusal"] for rival in row["rivals"] if "refusal" in rival}
     assert (
         refusals["conv2d_depthwise"] == "conv2d_depthwise takes a group a channel; got groups 1 of 16 and 16 channels."

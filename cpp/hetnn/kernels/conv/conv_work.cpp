@@ -119,18 +119,16 @@ Work winograd_work(const KernelCall& call, const Machine& machine, int threads) 
   work.multiplies =
       static_cast<double>(tiles.points()) * product_multiplies(tiles.count(), 1, g.channels, g.out_channels);
   const double inputs = vectors_of(g.channels), outputs = vectors_of(g.out_channels);
-  const double tile = tiles.are_lines() ? kAnyLine + kLine * (inputs + outputs)
-                      : kSide != kWinogradOutput
-                          ? kSmallInput * inputs + kSmallOutput * outputs
-                          : (g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs;
+  double tile = (g.channels > kPanel ? kInputOfMany : kInput) * inputs + kOutput * outputs;
+  if (tiles.are_lines()) tile = kAnyLine + kLine * (inputs + outputs);
+  if (!tiles.store_weights()) tile = kSmallInput * inputs + kSmallOutput * outputs;
   work.apart = static_cast<double>(tiles.count()) * tile;
-  work.grains = split.shared ? tiles.points() * ceil_div(g.out_channels, 2 * kPanel) : tiles.count();
-  const int64_t blocks = ceil_div(tiles.count(), split.block_tiles);
+  const int64_t blocks = ceil_div(tiles.count(), split.block_tiles), wide = ceil_div(g.out_channels, 2 * kPanel);
+  work.grains = !split.shared ? tiles.count() : tiles.store_weights() ? tiles.points() * wide : wide;
   if (split.shared) work.barriers = static_cast<int>(2 * blocks);
-  if (kSide != kWinogradOutput) {
+  if (!tiles.store_weights()) {
     const int64_t times = split.shared ? blocks : std::max(blocks, others + 1);
     work.apart += kWeights * static_cast<double>(times * g.channels) * outputs;
-    if (split.shared) work.grains = ceil_div(g.out_channels, 2 * kPanel);
   }
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;

@@ -26,9 +26,8 @@ constexpr int64_t kMostFetched = 64;
 // Of so many channels weights are transformed before they are multiplied.
 constexpr int64_t kChannelsAtOnce = 64;
 constexpr int64_t kApart = kPointsApart_bytes / static_cast<int64_t>(sizeof(float));
-// From one point to the next of a tile's width of panels so transformed, and all of its points.
+// From one point to the next of a tile's width of panels so transformed.
 constexpr int64_t kWeightsPoint = 2 * kChannelsAtOnce * kPanel + kApart;
-constexpr int64_t kWeights_bytes = 16 * kWeightsPoint * static_cast<int64_t>(sizeof(float));
 
 bool fits(const WindowGeometry& g) {
   const auto fit = [](const ops::WindowAxis& axis) {
@@ -121,9 +120,9 @@ class WinogradConv final : public Kernel {
   }
   // Of a thread: the table, room for a tile that is not finite, and transformed weights.
   int64_t own_bytes() const {
-    return table_bytes() + non_finite_.room_bytes() + (transforms_weights() ? kWeights_bytes : 0);
+    return table_bytes() + non_finite_.room_bytes() +
+           (tiles_.store_weights() ? 0 : tiles_.points() * kWeightsPoint * 4);
   }
-  bool transforms_weights() const { return tiles_.side != kWinogradOutput; }
   int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
   int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
@@ -164,10 +163,10 @@ class WinogradConv final : public Kernel {
   void multiply(int64_t rows, Team team, const std::byte* const* inputs, float* scratch, const std::byte** table,
                 float* room) const {
     if (rows == 0) return;
-    if (transforms_weights()) {
-      multiply_transforming(rows, team, inputs, scratch, table, room);
-    } else {
+    if (tiles_.store_weights()) {
       multiply_transformed(rows, team, inputs, scratch, table);
+    } else {
+      multiply_transforming(rows, team, inputs, scratch, table, room);
     }
   }
 
@@ -365,16 +364,15 @@ WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machin
   constexpr int64_t kSharedTiles = 64;
   const WinogradTiles tiles(g, side);
   WinogradSplit out;
-  out.weight_bytes = side == kWinogradOutput ? transformed_bytes(g, side) : direct_shape(g).packed_bytes();
+  out.weight_bytes = tiles.store_weights() ? transformed_bytes(g, side) : direct_shape(g).packed_bytes();
   const int64_t tile_bytes =
       tiles.points() * (aligned_elems(g.channels) + aligned_elems(g.out_channels)) * int64_t{sizeof(float)};
-  const bool kept = side == kWinogradOutput && out.weight_bytes <= kept_bytes;
+  const bool kept = tiles.store_weights() && out.weight_bytes <= kept_bytes;
   const int64_t fitting = kept ? kMaxTileRows : std::max(kLeastTiles, block_bytes / std::max<int64_t>(tile_bytes, 1));
-  const int64_t blocks = std::max<int64_t>(1, ceil_div(tiles.count(), fitting));
-  out.block_tiles = std::max<int64_t>(1, ceil_div(tiles.count(), blocks));
+  const int64_t count = std::max<int64_t>(1, tiles.count());  // of a batch of none too
+  out.block_tiles = ceil_div(count, ceil_div(count, fitting));
   out.shared = out.weight_bytes > shared_bytes;
-  if (out.shared)
-    out.block_tiles = std::max<int64_t>(1, std::min(tiles.count(), std::max(out.block_tiles, kSharedTiles)));
+  if (out.shared) out.block_tiles = std::min(count, std::max(out.block_tiles, kSharedTiles));
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hetnn/kernels/conv/geometry.h"
+#include "hetnn/kernels/conv/winograd_transform.h"
 #include "hetnn/kernels/kernel.h"
 
 namespace hetnn::kernels {
@@ -51,6 +52,8 @@ struct WinogradTiles {
     int64_t n, y, x, rows, cols;
   };
   Place place_of(int64_t tile) const;
+  /// Whether weights stand transformed where they are packed; else they are transformed as they are needed.
+  bool store_weights() const { return side == kWinogradOutput; }
   bool are_lines() const { return rows.inputs == 1 || columns.inputs == 1; }
 };
 

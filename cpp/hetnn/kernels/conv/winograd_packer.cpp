@@ -81,8 +81,8 @@ class WinogradPacker final : public Packer {
 }  // namespace
 
 int64_t transformed_bytes(const WindowGeometry& g, int64_t side) {
-  if (side != kWinogradOutput) return 0;
-  return WinogradTiles(g, side).points() * ceil_div(g.out_channels, kPanel) * g.channels * kPanel * 4;
+  const WinogradTiles tiles(g, side);
+  return tiles.store_weights() ? tiles.points() * ceil_div(g.out_channels, kPanel) * g.channels * kPanel * 4 : 0;
 }
 
 std::unique_ptr<Packer> make_winograd_packer(const WindowGeometry& g) {

@@ -78,6 +78,7 @@ struct WinogradTable {
   /// The first channel of a pixel, from one on, that is not finite; otherwise `channels`.
   int64_t (*next_non_finite)(const float* pixel, int64_t channel, int64_t channels);
   void (*add_products)(const WinogradProducts&);
+  /// Of tiles of two outputs a side, whatever the table's own are.
   void (*weights)(const WinogradWeights&);
 };
 

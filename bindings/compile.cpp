@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "bindings/interrupt.h"
 #include "hetnn/base/error.h"
@@ -23,15 +24,13 @@ namespace py = pybind11;
 namespace hetnn {
 namespace {
 
-// The graph of a binding is shared with Python and stays as it is; the compiler works on a copy.
 template <typename Made, typename... More>
-std::unique_ptr<Made> make(const ir::Graph& graph, const std::string& target, const std::string& options,
+std::unique_ptr<Made> make(ir::Graph graph, const std::string& target, const std::string& options,
                            const More&... more) {
   const TargetSpec spec = parse_target(target);
   const CompileOptions settings = parse_options(options);
-  ir::Graph copy = graph.clone();
   const LongCall call;
-  return Made::make(std::move(copy), spec, settings, more...);
+  return Made::make(std::move(graph), spec, settings, more...);
 }
 
 // Of a pass and the share of the whole that is done.
@@ -45,18 +44,20 @@ ProgressScope::Tell telling(const Progress& progress) {
   };
 }
 
-std::unique_ptr<Compilation> compile(const ir::Graph& graph, const std::string& target, const std::string& options,
-                                     const std::string& signature, const std::optional<Progress>& progress) {
+// The graph of a binding is shared with Python and stays as it is: the compiler works on a copy, unless it is given.
+std::unique_ptr<Compilation> compile(ir::Graph& graph, const std::string& target, const std::string& options,
+                                     const std::string& signature, const std::optional<Progress>& progress,
+                                     bool given) {
   std::optional<ProgressScope> scope;
   if (progress) scope.emplace(telling(*progress));
-  return make<Compilation>(graph, target, options, signature);
+  return make<Compilation>(given ? std::exchange(graph, ir::Graph()) : graph.clone(), target, options, signature);
 }
 
 std::unique_ptr<PlannedModel> plan_model(const ir::Graph& graph, const std::string& target, const std::string& options,
                                          const std::optional<Progress>& progress) {
   std::optional<ProgressScope> scope;
   if (progress) scope.emplace(telling(*progress));
-  return make<PlannedModel>(graph, target, options);
+  return make<PlannedModel>(graph.clone(), target, options);
 }
 
 // An image that Python hands on without a copy.
@@ -214,9 +215,10 @@ void bind_compile(py::module_& m) {
   m.def("known_tuning", &kernels::known_fan_ins, "What kernels measured on this machine, by the kind of layer.");
   m.def("learn_tuning", &kernels::learn_fan_ins, py::arg("known"), "Takes over what another process measured.");
   m.def("compile", &compile, py::arg("graph"), py::arg("target"), py::arg("options"), py::arg("signature") = "",
-        py::arg("progress") = py::none(),
+        py::arg("progress") = py::none(), py::arg("given") = false,
         "Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each "
-        "pass, again while it lasts, and the share of the whole that is done.");
+        "pass, again while it lasts, and the share of the whole that is done. What is `given` is empty afterwards: its "
+        "constants need not be there besides what they become.");
   m.def("plan", &plan_model, py::arg("graph"), py::arg("target"), py::arg("options"), py::arg("progress") = py::none(),
         "Plans a graph without compiling it; `progress` as of `compile`.");
   m.def(

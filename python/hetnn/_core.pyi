@@ -483,9 +483,10 @@ def compile(
     options: str,
     signature: str = "",
     progress: collections.abc.Callable[[str, float], None] | None = None,
+    given: bool = False,
 ) -> Compilation:
     """
-    Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each pass, again while it lasts, and the share of the whole that is done.
+    Compiles a graph; target, options and the caller's signature are JSON texts. `progress` is called with each pass, again while it lasts, and the share of the whole that is done. What is `given` is empty afterwards: its constants need not be there besides what they become.
     """
 
 def compile_options() -> list[typing.Any]:

@@ -90,7 +90,8 @@ def compile(
                 lambda strategy: _compiled(imported, described, {**settings, "strategy": strategy}, threads, step)
             )
         else:
-            executable = _compiled(imported, described, settings, threads, step)
+            given = not isinstance(model, (Imported, _core.Graph))
+            executable = _compiled(imported, described, settings, threads, step, given)
     if places:
         executable._move(places)
     _core.return_free_memory()  # of reading the image
@@ -115,11 +116,13 @@ def _compiled(
     settings: Mapping[str, Any],
     threads: int | None,
     step: Callable[[str], None],
+    given: bool = False,
 ) -> Executable:
+    """`given`: nobody else has the graph, of which nothing is left."""
     signature = dump_json(imported.signature, "signature") if imported.signature else ""
     described, options = dump_json(target, "target"), dump_json(settings, "options")
     telling = None if step is silent else Telling(step)
-    compilation = _core.compile(imported.graph, described, options, signature, telling)
+    compilation = _core.compile(imported.graph, described, options, signature, telling, given)
     passes = compilation.passes
     step(Step("load"))
     for_more_shapes = compilation.has_variants

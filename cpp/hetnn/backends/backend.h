@@ -34,6 +34,8 @@ struct LowerOptions {
   /// Measure on this machine, for runs by so many threads, what kernels leave open (KernelFamily::tune); 0: they take
   /// their defaults.
   int tune_threads = 0;
+  /// Told of each constant of the subgraph that is not read any more, its bytes being the program's in another form.
+  std::function<void(const ir::Value& constant)> spent = {};
 };
 
 /// A DoesNotFit that knows the node at fault, so that planning can take just that node from the device.

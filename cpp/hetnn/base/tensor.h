@@ -76,6 +76,11 @@ class Tensor {
     HETNN_ASSERT(out.elems() == elems());
     return out;
   }
+  /// Lets go of the bytes: type and shape are left.
+  void forget() {
+    owner_.reset();
+    data_ = nullptr;
+  }
   /// Bitwise equality of type, shape and values.
   bool operator==(const Tensor& other) const {
     return dtype_ == other.dtype_ && shape_ == other.shape_ &&

@@ -117,13 +117,10 @@ program::Image Compilation::image(int64_t weights_begin_bytes) const {
 }
 
 program::Image Compilation::take_image() {
-  std::optional<program::Program> made = program();
+  program::Program made = program();
   model_.reset();
   return_free_memory();
-  program::Image image = program::pack(*made);
-  made.reset();
-  return_free_memory();  // of the packed weights, whose blocks the allocator may keep
-  return image;
+  return program::pack(std::move(made));
 }
 
 }  // namespace hetnn

@@ -41,6 +41,7 @@ bool verifies() {
 }
 
 void verify(const Draft& draft) {
+  if (draft.spent) return;
   ir::verify(draft.graph);
   for (const Subgraph& subgraph : draft.subgraphs) ir::verify(subgraph.graph);
 }

@@ -56,6 +56,7 @@ struct Draft {
   std::map<std::string, std::unique_ptr<Draft>, std::less<>> bodies;  // of loops, by name
   int32_t number = -1;                                                // among the bodies of the model; -1: the model
 
+  bool spent = false;            // large constants are gone: only what they became is read
   std::vector<PassTime> passes;  // done so far
 };
 

@@ -133,6 +133,8 @@ void Rewriter::set_attr(Node* node, std::string_view attr, Attr value) {
   infer_again(node);
 }
 
+void Rewriter::forget(Node* constant) { std::get<Tensor>(constant->call_.attrs.at("value")).forget(); }
+
 void Rewriter::erase(Node* node) {
   for (const Value* output : node->outputs()) {
     HETNN_ASSERT(output->uses().empty() && !graph_.is_output(output), describe(*node), " is still read");

@@ -51,6 +51,8 @@ class Rewriter {
   /// Makes input `index` of `node` read `to`, and infers the node's outputs again.
   void set_input(Node* node, size_t index, Value* to);
   void set_attr(Node* node, std::string_view attr, Attr value);
+  /// Lets go of the bytes of a constant that nobody reads any more; its type is left.
+  static void forget(Node* constant);
   /// Removes a node that nobody reads. InternalError otherwise.
   void erase(Node* node);
   /// Removes all nodes whose outputs nobody reads; the number removed.

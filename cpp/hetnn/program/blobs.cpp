@@ -38,18 +38,6 @@ Blob part_of(const BlobRow& row, const std::string& folder, const std::string& c
 
 }  // namespace
 
-Blobs in_a_row(const Blobs& blobs) {
-  static constexpr std::array<std::byte, kAlignment> kZeros = {};
-  Blobs out;
-  int64_t at = 0;
-  for (const auto& blob : blobs) {
-    out.push_back(std::span(kZeros).first(static_cast<size_t>(aligned(at) - at)));
-    out.push_back(blob);
-    at = aligned(at) + std::ssize(blob);
-  }
-  return out;
-}
-
 std::string part_path(const std::string& folder, const std::string& hash) {
   return text(folder, "/", hash, ".weights");
 }

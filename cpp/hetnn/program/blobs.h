@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,10 +16,6 @@ struct BlobRow {
   std::string hash;  // of a part, else empty
   std::string sum;   // of a part: the fast one
 };
-
-using Blobs = std::vector<std::span<const std::byte>>;
-/// The blobs with zeros between them, so that each begins at a multiple of the alignment.
-Blobs in_a_row(const Blobs& blobs);
 
 /// Where parts are sought, and whether they are copied. No folder: the image must have none.
 struct Beside {

@@ -1,10 +1,12 @@
 // The safetensors container: an 8-byte length, a JSON header, the weights, the code.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <set>
 
+#include "hetnn/base/free_memory.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/program/blobs.h"
@@ -99,11 +101,43 @@ std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t
   return out;
 }
 
+// What is freed is given back to the system whenever it comes to so much: calls take milliseconds.
+constexpr size_t kGivenBack_bytes = size_t{16} << 20;
+
+// Copies each blob to the next multiple of the alignment, with zeros before it; a blob is let go once it is copied.
+// `copied` says how many bytes stand there.
+void copy_in_a_row(std::vector<Blob> blobs, std::byte* data, std::atomic<int64_t>& copied) {
+  int64_t at = 0;
+  size_t freed_bytes = 0;
+  for (Blob& blob : blobs) {
+    std::fill(data + at, data + aligned(at), std::byte{0});
+    at = std::ranges::copy(blob.bytes, data + aligned(at)).out - data;
+    copied = at;
+    copied.notify_one();
+    freed_bytes += blob.bytes.size();
+    blob = {};
+    if (freed_bytes < kGivenBack_bytes) continue;
+    return_free_memory();
+    freed_bytes = 0;
+  }
+}
+
+// The hash of so many bytes, the first of which are there as `copied` says.
+std::string hash_behind(std::span<const std::byte> bytes, const std::atomic<int64_t>& copied) {
+  ContentHash hash;
+  for (int64_t hashed = 0; hashed < std::ssize(bytes);) {
+    copied.wait(hashed);
+    const int64_t there = copied;
+    hash.add(bytes.subspan(static_cast<size_t>(hashed), static_cast<size_t>(there - hashed)));
+    hashed = there;
+  }
+  return hash.digits();
+}
+
 // The image of what has these texts, these blobs of weights, and the code; its hashes are made here.
-Image assemble(Metadata metadata, const Blobs& blobs, std::span<const std::byte> code) {
-  const Blobs runs = in_a_row(blobs);
+Image assemble(Metadata metadata, std::vector<Blob> blobs, std::span<const std::byte> code) {
   int64_t weights_bytes = 0;
-  for (const auto& run : runs) weights_bytes += std::ssize(run);
+  for (const Blob& blob : blobs) weights_bytes = aligned(weights_bytes) + std::ssize(blob.bytes);
   const int64_t code_bytes = std::ssize(code);
   metadata.format = metadata.graph ? kFormatWithGraph : kFormat;
   // Hashes are all of one length, so that these tell where the data will stand.
@@ -113,15 +147,15 @@ Image assemble(Metadata metadata, const Blobs& blobs, std::span<const std::byte>
   const uint64_t length = header_text(metadata, weights_bytes, code_bytes).size();
   Image out(kLengthBytes + length + static_cast<size_t>(weights_bytes + code_bytes));
   std::byte* const data = out.data() + kLengthBytes + length;
+  const std::span<const std::byte> weights(data, static_cast<size_t>(weights_bytes));
+  std::atomic<int64_t> copied = 0;
   // SHA-256 takes as long as all else together.
   parallel_region_up_to(2, [&](int thread, const SpinBarrier& barrier) {
-    if (thread == barrier.threads() - 1) metadata.weights_hash = content_hash(runs);
-    if (thread > 0) return;
-    std::byte* to = data;
-    for (const auto& run : runs) to = std::copy_n(run.data(), run.size(), to);
-    metadata.weights_sum = quick_sum({data, to});
-    std::ranges::copy(code, to);
+    if (thread == 0) copy_in_a_row(std::move(blobs), data, copied);
+    if (thread == barrier.threads() - 1) metadata.weights_hash = hash_behind(weights, copied);
+    if (thread == 0) metadata.weights_sum = quick_sum(weights);
   });
+  std::ranges::copy(code, data + weights_bytes);
   metadata.metadata_hash = metadata_hash(metadata);
   std::memcpy(out.data(), &length, kLengthBytes);
   std::memcpy(out.data() + kLengthBytes, header_text(metadata, weights_bytes, code_bytes).data(), length);
@@ -282,13 +316,13 @@ Image put_together(const Pieces& pieces, const std::string& hetnn_version) {
                    .code_hash = {},
                    .metadata_hash = {},
                    .graph = pieces.graph},
-                  {pieces.weights}, std::as_bytes(std::span(code)));
+                  {{nullptr, pieces.weights}}, std::as_bytes(std::span(code)));
 }
 
 namespace {
 
 // `rows` says of all blobs that the program needs, those in the image are `held`.
-Image image_of(const Program& program, int64_t begin_bytes, const std::vector<BlobRow>& rows, const Blobs& held) {
+Image image_of(const Program& program, int64_t begin_bytes, const std::vector<BlobRow>& rows, std::vector<Blob> held) {
   std::vector<std::byte> all_code;
   const auto add_code = [&](const Program& of) {
     for (const Subprogram& s : of.subprograms) {
@@ -309,7 +343,7 @@ Image image_of(const Program& program, int64_t begin_bytes, const std::vector<Bl
                    .code_hash = {},
                    .metadata_hash = {},
                    .graph = program.graph_text ? std::optional(program.graph_text->read()) : std::nullopt},
-                  held, all_code);
+                  std::move(held), all_code);
 }
 
 // A text of an image that is read there anew: what was loaded has the image's memory, also for its weights.
@@ -352,34 +386,36 @@ Program unpack_beside(const Blob& image, const std::string& called, const Weight
 
 }  // namespace
 
-Image pack(const Program& program, int64_t weights_begin_bytes) {
+Image pack(Program program, int64_t weights_begin_bytes) {
   const int64_t begin = aligned(weights_begin_bytes);
-  const Blobs blobs = program.weights.blobs_from(begin);
+  std::vector<Blob> blobs = program.weights.blobs_from(begin);
+  program.weights = {};
+  for (Program& body : program.bodies) body.weights = {};
   std::vector<BlobRow> rows;
   if (blobs.size() > 1) {
-    for (const auto& blob : blobs) rows.push_back({.bytes = std::ssize(blob), .hash = {}, .sum = {}});
+    for (const Blob& blob : blobs) rows.push_back({.bytes = std::ssize(blob.bytes), .hash = {}, .sum = {}});
   }
-  return image_of(program, begin, rows, blobs);
+  return image_of(program, begin, rows, std::move(blobs));
 }
 
 Split split(const Program& program) {
   Split out;
   std::vector<BlobRow> rows;
-  Blobs held;
+  std::vector<Blob> held;
   std::set<std::string> known;
-  for (const auto& blob : program.weights.blobs_from(0)) {
+  for (const Blob& blob : program.weights.blobs_from(0)) {
     BlobRow& row = rows.emplace_back();
-    row.bytes = std::ssize(blob);
-    if (blob.size() < kPart_bytes) {
+    row.bytes = std::ssize(blob.bytes);
+    if (blob.bytes.size() < kPart_bytes) {
       held.push_back(blob);
       continue;
     }
-    row.hash = content_hash(blob);
-    row.sum = quick_sum(blob);
-    if (known.insert(row.hash).second) out.parts.push_back({row.hash, blob});
+    row.hash = content_hash(blob.bytes);
+    row.sum = quick_sum(blob.bytes);
+    if (known.insert(row.hash).second) out.parts.push_back({row.hash, blob.bytes});
   }
   if (rows.size() == 1 && held.size() == 1) rows.clear();
-  out.image = image_of(program, 0, rows, held);
+  out.image = image_of(program, 0, rows, std::move(held));
   return out;
 }
 

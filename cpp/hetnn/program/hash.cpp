@@ -60,19 +60,29 @@ uint64_t sum_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::string content_hash(std::span<const std::byte> bytes) { return content_hash(std::span(&bytes, 1)); }
+struct ContentHash::State {
+  SHA256_CTX context;
+};
 
-std::string content_hash(std::span<const std::span<const std::byte>> pieces) {
-  SHA256_CTX state;
-  SHA256_Init(&state);
-  for (const std::span<const std::byte> bytes : pieces) SHA256_Update(&state, bytes.data(), bytes.size());
+ContentHash::ContentHash() : state_(std::make_unique<State>()) { SHA256_Init(&state_->context); }
+ContentHash::~ContentHash() = default;
+
+void ContentHash::add(std::span<const std::byte> bytes) { SHA256_Update(&state_->context, bytes.data(), bytes.size()); }
+
+std::string ContentHash::digits() {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256_Final(digest.data(), &state);
+  SHA256_Final(digest.data(), &state_->context);
   std::string out;
   for (const unsigned char each : digest) {
     for (const int half : {each >> 4, each & 15}) out += "0123456789abcdef"[half];
   }
   return out;
+}
+
+std::string content_hash(std::span<const std::byte> bytes) {
+  ContentHash hash;
+  hash.add(bytes);
+  return hash.digits();
 }
 
 std::string quick_sum(std::span<const std::byte> bytes) {

@@ -16,8 +16,8 @@ namespace hetnn::program {
 using Image = std::vector<std::byte, AlignedAllocator<std::byte>>;
 
 /// The executable image of a program. With a beginning of its weights it is an addition to an executable that has the
-/// bytes before: everything but those.
-Image pack(const Program& program, int64_t weights_begin_bytes = 0);
+/// bytes before: everything but those. Weights that are nobody else's are gone one by one as the image gets them.
+Image pack(Program program, int64_t weights_begin_bytes = 0);
 
 /// The program in an image; its weights stay in the image's memory, after those of `before` where it is an addition.
 /// Checks sizes, bounds, ids and hashes; InvalidModel names the field that is wrong, what was found and what was

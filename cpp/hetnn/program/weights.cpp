@@ -55,10 +55,10 @@ std::span<const std::byte> Weights::at(int64_t offset_bytes, int64_t bytes) cons
   return piece->blob.bytes.subspan(static_cast<size_t>(offset_bytes - piece->offset_bytes), static_cast<size_t>(bytes));
 }
 
-std::vector<std::span<const std::byte>> Weights::blobs_from(int64_t begin_bytes) const {
-  std::vector<std::span<const std::byte>> out;
+std::vector<Blob> Weights::blobs_from(int64_t begin_bytes) const {
+  std::vector<Blob> out;
   for (const Piece& piece : pieces_) {
-    if (piece.offset_bytes >= begin_bytes) out.push_back(piece.blob.bytes);
+    if (piece.offset_bytes >= begin_bytes) out.push_back(piece.blob);
   }
   return out;
 }

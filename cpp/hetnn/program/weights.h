@@ -49,7 +49,7 @@ class Weights {
   /// A range that is held.
   std::span<const std::byte> at(int64_t offset_bytes, int64_t bytes) const;
   /// The blobs from `begin_bytes` on, which is where one begins.
-  std::vector<std::span<const std::byte>> blobs_from(int64_t begin_bytes) const;
+  std::vector<Blob> blobs_from(int64_t begin_bytes) const;
 
  private:
   struct Piece {

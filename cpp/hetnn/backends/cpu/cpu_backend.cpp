@@ -91,9 +91,11 @@ class CpuBackend final : public Backend {
     const bool keep = options.keep_denormals || std::ranges::any_of(subgraph.nodes(), [](const ir::Node* node) {
                         return computes_with_denormal_scales(*node);
                       });
-    program::CpuCode code = cpu::emit(
-        subgraph, assembler,
-        {.deterministic = options.deterministic, .machine = speeds_.machine, .tune_threads = options.tune_threads});
+    program::CpuCode code = cpu::emit(subgraph, assembler,
+                                      {.deterministic = options.deterministic,
+                                       .machine = speeds_.machine,
+                                       .tune_threads = options.tune_threads,
+                                       .spent = options.spent});
     code.keep_denormals = keep;
     code.deterministic = options.deterministic;
     out.code = program::write_cpu_code(code);

@@ -38,10 +38,17 @@ class Emitter {
     for (const ir::Value* input : graph_.inputs()) fix(input);
     for (const ir::Value* output : graph_.outputs()) fix(output);
     layouts_ = choose_layouts(launches, fixed, hints_);
+    std::map<const ir::Value*, size_t> last;
+    for (size_t k = 0; k < launches.size(); ++k) {
+      for (const ir::Value* input : launches[k].inputs) last[input] = k;
+    }
     for (size_t k = 0; k < launches.size(); ++k) {
       check_interrupt();
       announce_parts(k, launches.size());
       emit(launches[k]);
+      for (const ir::Value* input : launches[k].inputs) {
+        if (options_.spent && input && is_constant(*input) && last.at(input) == k) options_.spent(*input);
+      }
     }
     return std::move(code_);
   }

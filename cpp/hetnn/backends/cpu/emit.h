@@ -1,6 +1,7 @@
 // Launches as commands of a program: buffers, packed weights, layout copies.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "hetnn/backends/assembler.h"
@@ -19,6 +20,8 @@ struct EmitOptions {
   kernels::Machine machine = kernels::default_machine();
   /// Kernels measure on this machine, for runs by so many threads, what they leave open; 0: they take their defaults.
   int tune_threads = 0;
+  /// As of LowerOptions.
+  std::function<void(const ir::Value& constant)> spent = {};
 };
 
 /// Commands for a fused subgraph whose inputs and outputs have boundary buffers in `assembler`. Where those hold more

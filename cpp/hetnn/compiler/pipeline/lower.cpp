@@ -5,6 +5,7 @@
 
 #include "hetnn/base/error.h"
 #include "hetnn/compiler/pipeline.h"
+#include "hetnn/ir/rewriter.h"
 #include "hetnn/ir/symbols.h"
 
 namespace hetnn::pipeline {
@@ -24,6 +25,26 @@ program::Code fallback_of(Draft& draft, const plan::Subgraph& subgraph) {
   return general.lower(alone, draft.assembler, draft.lowering).code;
 }
 
+// Smaller constants are left to whoever asks for their values.
+constexpr int64_t kLarge_bytes = int64_t{1} << 16;
+
+void forget(const ir::Value& constant) {
+  ir::Node* const node = constant.producer();
+  if (node->tensor("value").bytes() >= kLarge_bytes) ir::Rewriter::forget(node);
+}
+
+void forget_constants(const ir::Graph& graph) {
+  for (const ir::Node* node : graph.nodes()) {
+    if (node->is_constant()) forget(*node->output());
+  }
+}
+
+// Whether the subgraphs alone are read from here on, each once.
+bool can_spend(const Draft& draft) {
+  return !draft.options.keep_graph && !draft.options.fallback && draft.number < 0 && draft.bodies.empty() &&
+         !has_variants(draft);
+}
+
 }  // namespace
 
 void lower(Draft& draft) {
@@ -35,11 +56,18 @@ void lower(Draft& draft) {
   program::Program& program = draft.assembler.program();
   const std::vector<plan::Subgraph> subgraphs = plan::subgraphs_of(draft.graph);
   const bool dynamic = !ir::free_symbols(draft.graph).empty();
+  backends::LowerOptions lowering = draft.lowering;
+  draft.spent = can_spend(draft);
+  if (draft.spent) {  // a model's weights are there once, as they were or as they are packed
+    forget_constants(draft.graph);
+    forget_constants(draft.canonical);
+    lowering.spent = forget;
+  }
   std::map<const ir::Value*, int32_t> writer;
   for (size_t k = 0; k < subgraphs.size(); ++k) {
     const plan::Subgraph& subgraph = subgraphs[k];
     program::Subprogram made =
-        draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, draft.lowering);
+        draft.backend(subgraph.device).lower(draft.subgraphs[k].graph, draft.assembler, lowering);
     // What it asks for besides the subgraph's inputs, and behind them: buffers whose shapes tell sizes, and nothing
     // else.
     const std::vector<int32_t> sizes = std::exchange(made.inputs, {});

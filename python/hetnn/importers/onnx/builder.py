@@ -45,6 +45,11 @@ class Builder:
         self.broadcast_sizes: dict[Size, set[Size]] = {}  # of sizes that others broadcast to those others
         self._bodies: list[Body] = []  # of loops, each in the one before, that are built now
 
+    def finish(self) -> _core.Graph:
+        """The graph, without what nobody reads; its constants alone keep their elements."""
+        self._known.clear()
+        return self.graph.finish()
+
     # Constants
 
     def constant(self, array: Array, name: str = "") -> Any:

@@ -138,7 +138,7 @@ class _Importer:
             nested |= isinstance(value, NESTED)
             outputs.append(self._ports.give(value, output.name))
         self._builder.generators.keep(self._builder.graph)
-        values, graph = value_names(scope.values), self._builder.graph.finish()  # which drops what nobody reads
+        values, graph = value_names(scope.values), self._builder.finish()
         if not nested and all("value" in tree for tree in self._trees):
             return Imported(graph, values=values)
         names = [given.name for given in self._inputs()]

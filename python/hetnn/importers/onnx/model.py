@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from onnx import numpy_helper
 from hetnn.element_types import TYPES
 from hetnn.errors import InvalidModel, Unsupported
 from hetnn.files import read_bytes
+from hetnn.importers.onnx.data_aside import LARGE_BYTES, read_aside
 
 _MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
+_ALIGNMENT = 16
 _MOST_ELEMENTS = 1 << 28  # of a sparse tensor that is made dense
 
 
@@ -54,13 +58,21 @@ def read_model(source: str | os.PathLike[str] | bytes) -> tuple[onnx.ModelProto,
     else:
         path = Path(source)
         called = f"'{path}'"
-        data = read_bytes(path, _MOST_BYTES)
+        data = _read_file(path)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)
     except DecodeError as error:
         raise InvalidModel(f"{called}: no ONNX model: {error}. Export it again.") from error
     return model, path
+
+
+def _read_file(path: Path) -> bytes:
+    with suppress(OSError, ValueError, InvalidModel):  # read_bytes says what is wrong, and reads pipes
+        data = read_aside(path, _MOST_BYTES)
+        if data is not None:
+            return data
+    return read_bytes(path, _MOST_BYTES)
 
 
 def check_model(model: onnx.ModelProto) -> None:
@@ -95,6 +107,13 @@ def _check_texts(model: onnx.ModelProto) -> None:
                         )
 
 
+def _memory(size_bytes: int) -> mmap.mmap | bytearray:
+    """Much of it goes back to the system as soon as nobody needs it."""
+    if size_bytes < LARGE_BYTES:
+        return bytearray(size_bytes)
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 class Weights:
     """Tensors of a model, some of which lie in files of its folder.
 
@@ -102,6 +121,7 @@ class Weights:
     """
 
     def __init__(self, path: Path | None) -> None:
+        self._model = None if path is None else path.resolve()
         self._folder = None if path is None else path.parent.resolve()
         self._target = None if path is None else path.resolve().parent
         self._files: dict[Path, np.ndarray[Any, Any]] = {}
@@ -148,25 +168,26 @@ class Weights:
         entries = {entry.key: entry.value for entry in tensor.external_data}
         if len(entries) != len(tensor.external_data):
             raise InvalidModel(f"the tensor '{tensor.name}' says twice where it lies. Export the model again.")
-        file = self._file(tensor.name, entries.get("location", ""))
+        path = self._path(tensor.name, entries.get("location", ""))
+        size = path.stat().st_size
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
         offset = int(entries.get("offset", 0))
         elems = int(np.prod(list(tensor.dims), dtype=np.int64))
         bits = _PACKED_BITS.get(DTYPES.get(tensor.data_type, ""))
         wanted_bytes = elems * dtype.itemsize if bits is None else -(-elems * bits // 8)
         length = int(entries.get("length", 0)) or wanted_bytes
-        if offset < 0 or length != wanted_bytes or offset + length > file.size:
+        if offset < 0 or length != wanted_bytes or offset + length > size:
             raise InvalidModel(
                 f"the tensor '{tensor.name}' of {wanted_bytes} bytes lies at {offset} to {offset + length} "
-                f"of a file of {file.size} bytes. Export the model again."
+                f"of a file of {size} bytes. Export the model again."
             )
-        data = file[offset : offset + length]
+        data = self._read(path, offset, length)
         if bits is None:
             return data.view(dtype).reshape(list(tensor.dims))
         packed = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=data.tobytes())
         return np.asarray(numpy_helper.to_array(packed))
 
-    def _file(self, name: str, location: str) -> np.ndarray[Any, Any]:
+    def _path(self, name: str, location: str) -> Path:
         if self._folder is None or self._target is None:
             raise InvalidModel(
                 f"the tensor '{name}' lies in the file '{location}', but the model was given without a folder. "
@@ -182,6 +203,18 @@ class Weights:
                 f"the tensor '{name}' lies in '{location[:200]}', which must be a file in the model's folder "
                 f"'{self._folder}'. Put it there."
             )
-        if path not in self._files:
-            self._files[path] = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
-        return self._files[path]
+        return path
+
+    def _read(self, path: Path, offset: int, length: int) -> np.ndarray[Any, Any]:
+        """Bytes of a file: mapped where they lie at a multiple of any type's size, but not those of the model itself,
+        which its user may write anew."""
+        if path != self._model and offset % _ALIGNMENT == 0 and length > 0:
+            if path not in self._files:
+                self._files[path] = np.memmap(path, np.uint8, "r")
+            return self._files[path][offset : offset + length]
+        memory = _memory(length)
+        with open(path, "rb") as file:
+            file.seek(offset)
+            if file.readinto(memory) != length:
+                raise InvalidModel(f"'{path}' became shorter while it was read. Export the model again.")
+        return np.frombuffer(memory, np.uint8)

@@ -90,7 +90,7 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
     context.ir_version = onnx.IR_VERSION
     context.opset_imports = {**opsets}
     try:
-        onnx.checker.check_node(node, context)
+        onnx.checker.check_node(_without_files(node), context)
     except onnx.checker.ValidationError as error:
         why, known = str(error).split("\n")[0], defs.onnx_opset_version()
         if not node.domain and opsets.get("", 1) > known:
@@ -98,6 +98,22 @@ def check_node(node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
                 f"{why}: the package onnx {onnx.__version__} knows operator sets up to {known}. Install a newer one"
             ) from error
         raise InvalidModel(why) from error
+
+
+def _without_files(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node with other data of its own in tensors that lie in files, which the checker seeks in the current folder;
+    it asks for no sizes of them."""
+    apart = [attr.name for attr in node.attribute if attr.t.data_location == onnx.TensorProto.EXTERNAL]
+    if not apart:
+        return node
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    for attr in made.attribute:
+        if attr.name in apart:
+            attr.t.ClearField("data_location")
+            del attr.t.external_data[:]
+            attr.t.raw_data = b"\0"
+    return made
 
 
 def has_graph(node: onnx.NodeProto) -> bool:

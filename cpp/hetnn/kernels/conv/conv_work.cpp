@@ -79,7 +79,7 @@ Work planes_work(const KernelCall& call, const Machine& machine, int /*threads*/
   return work;
 }
 
-Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*/) {
+Work sliding_work(const KernelCall& call, const Machine& machine, int threads) {
   // In the time of so many multiply-adds of vectors one is loaded and multiplied by each tap, and a vector of results
   // begins and ends. Channels of a group are turned into their places besides, and a pixel that is left over in a row
   // has fewer sums beside it, and takes longer to begin.
@@ -96,7 +96,9 @@ Work sliding_work(const KernelCall& call, const Machine& machine, int /*threads*
                       (static_cast<double>(together) * (products * kTurned + kResult) +
                        static_cast<double>(g.out_width - together) * (products * kAlone + kAloneResult));
   }
-  work.grains = sliding_units(g);
+  const ThreadGrid grid = sliding_grid(g, threads);
+  work.grains = (grid.row_parts > 1 || threads == 1 ? g.batch * g.out_height : 1) *
+                (grid.col_parts > 1 ? shape.panels_per_group() : 1);
   if (is_turned(call.inputs[0])) copy_image(work, g, machine);
   return work;
 }

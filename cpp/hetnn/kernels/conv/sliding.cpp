@@ -11,16 +11,7 @@ namespace {
 
 // A block of channels has weights that stay in the first level while its rows are computed.
 constexpr int64_t kBlockWeights_bytes = 16 << 10;
-// So many units of work are shared evenly enough by a few threads.
-constexpr int64_t kUnits = 16;
 constexpr int64_t kSmallProducts = 16384;
-
-// Blocks of channels of such weights, each over so many units of rows.
-int64_t blocks_of(const PanelShape& shape, int64_t units) {
-  const int64_t panels = shape.panels_per_group(), blocks = panels * shape.panel_bytes() / kBlockWeights_bytes;
-  return std::clamp<int64_t>(std::max(blocks, (kUnits + units - 1) / std::max<int64_t>(1, units)), 1,
-                             std::max<int64_t>(1, panels));
-}
 
 // Output columns whose window lies inside the image from left to right.
 Share inner_columns(const WindowGeometry& g) {
@@ -43,20 +34,24 @@ class SlidingConv final : public Kernel {
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
-        panels_(shape_.panels_per_group()),
-        blocks_(blocks_of(shape_, units_of_rows())) {}
+        panels_(shape_.panels_per_group()) {}
 
   bool serial() const override { return g_.out_pixels() * shape_.cols * shape_.k * shape_.taps < kSmallProducts; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    const int64_t units = units_of_rows(), of_image = units_of_image();
-    const Share share = share_of(units * blocks_, context.thread, context.threads);
-    for (int64_t unit = share.begin; unit < share.end; ++unit) {
-      const Share panels = share_of(panels_, static_cast<int>(unit / units), static_cast<int>(blocks_));
-      const int64_t n = unit % units / of_image, oy = unit % units % of_image * rows_;
-      run_rows(n, oy, std::min(rows_, g_.out_height - oy),
-               {panels.begin * kPanel, std::min(panels.end * kPanel, shape_.cols)}, inputs,
-               reinterpret_cast<float*>(outputs[0]));
+    const ThreadGrid grid = sliding_grid(g_, context.threads);
+    const Share rows = share_of(g_.batch * g_.out_height, context.thread % grid.row_parts, grid.row_parts);
+    const Share panels = share_of(panels_, context.thread / grid.row_parts, grid.col_parts);
+    const int64_t count = panels.end - panels.begin;
+    const int64_t blocks = std::clamp<int64_t>(count * shape_.panel_bytes() / kBlockWeights_bytes, 1, count);
+    for (int64_t block = 0; block < blocks; ++block) {
+      const Share channels{(panels.begin + count * block / blocks) * kPanel,
+                           std::min((panels.begin + count * (block + 1) / blocks) * kPanel, shape_.cols)};
+      for (int64_t row = rows.begin, together = 0; row < rows.end; row += together) {
+        const int64_t oy = row % g_.out_height;
+        together = std::min({rows_, rows.end - row, g_.out_height - oy});
+        run_rows(row / g_.out_height, oy, together, channels, inputs, reinterpret_cast<float*>(outputs[0]));
+      }
     }
   }
 
@@ -65,8 +60,6 @@ class SlidingConv final : public Kernel {
   static int64_t step_of(const ops::WindowAxis& axis) {
     return axis.stride % axis.dilation == 0 ? axis.stride / axis.dilation : 0;
   }
-  int64_t units_of_image() const { return (g_.out_height + rows_ - 1) / rows_; }
-  int64_t units_of_rows() const { return g_.batch * units_of_image(); }
 
   // Some channels of `rows` output rows, one or two.
   void run_rows(int64_t n, int64_t oy, int64_t rows, Share channels, const std::byte* const* inputs, float* out) const {
@@ -133,7 +126,7 @@ class SlidingConv final : public Kernel {
   int64_t rows_;  // that are computed together
   bool bias_;
   int64_t in_pitch_, out_pitch_;
-  int64_t panels_, blocks_;
+  int64_t panels_;
 };
 
 }  // namespace
@@ -151,9 +144,15 @@ PanelShape sliding_shape(const WindowGeometry& g) {
   return shape;
 }
 
-int64_t sliding_units(const WindowGeometry& g) {
-  const int64_t rows = g.batch * g.out_height;
-  return rows * blocks_of(sliding_shape(g), rows);
+ThreadGrid sliding_grid(const WindowGeometry& g, int threads) {
+  const PanelShape shape = sliding_shape(g);
+  const auto products = static_cast<double>(g.out_width * shape.k * shape.taps);
+  const auto bytes = static_cast<double>(4 * (g.batch * g.height * g.width * g.channels + g.out_pixels() * shape.cols));
+  return thread_grid(threads, [&](ThreadGrid grid) {
+    const int64_t rows = g.batch * g.out_height, panels = shape.panels_per_group();
+    const int64_t own = (rows + grid.row_parts - 1) / grid.row_parts * ((panels + grid.col_parts - 1) / grid.col_parts);
+    return static_cast<double>(own) * products + waiting_cycles(grid, bytes);
+  });
 }
 
 int64_t grouped_pixels_together(const WindowGeometry& g) {

@@ -14,8 +14,8 @@ bool has_narrow_groups(const WindowGeometry& g);
 /// The weight's panels: a group's input channels are k.
 PanelShape sliding_shape(const WindowGeometry& g);
 
-/// Units of rows and blocks of channels that threads share, where rows are computed one by one.
-int64_t sliding_units(const WindowGeometry& g);
+/// How threads share rows and panels of channels.
+ThreadGrid sliding_grid(const WindowGeometry& g, int threads);
 
 /// Outputs of a row that are computed some together, of groups; the others are computed one by one.
 int64_t grouped_pixels_together(const WindowGeometry& g);

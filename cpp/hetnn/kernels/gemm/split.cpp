@@ -67,31 +67,22 @@ PanelSplit::Strip PanelSplit::strip(int64_t number) const {
 }
 
 Share PanelSplit::columns_of(int thread, int threads) const {
-  const Share strips = strips_of(threads == 1 ? Grid{1, 1} : grid_for(threads), thread);
+  const Share strips = strips_of(threads == 1 ? ThreadGrid() : grid_for(threads), thread);
   if (strips.begin == strips.end) return {0, 0};
   const Strip last = strip(strips.end - 1);
   return {strip(strips.begin).col, last.col + last.cols};
 }
 
-PanelSplit::Grid PanelSplit::grid_for(int threads) const {
-  const auto weight_bytes = static_cast<double>(shape_.packed_bytes());
-  Grid best{threads, 1};
-  double best_cost = 0;
-  for (int col_parts = 1; col_parts <= threads; ++col_parts) {
-    if (threads % col_parts != 0) continue;
-    const int row_parts = threads / col_parts;
-    const double rows = static_cast<double>(ceil_div(shape_.rows, row_parts));
-    const double tiles_cols = static_cast<double>(ceil_div(strips(), col_parts) * tile_panels_ * kPanel);
+ThreadGrid PanelSplit::grid_for(int threads) const {
+  return thread_grid(threads, [&](ThreadGrid grid) {
+    const auto rows = static_cast<double>(ceil_div(shape_.rows, grid.row_parts));
+    const auto cols = static_cast<double>(ceil_div(strips(), grid.col_parts) * tile_panels_ * kPanel);
     // Cycles at 32 multiplications each, and bytes at a rate between the second and the third cache level.
-    const double compute = rows * tiles_cols * static_cast<double>(shape_.steps() * shape_.taps) / 32;
-    const double traffic = (weight_bytes / col_parts + static_cast<double>(shape_.a_bytes) / row_parts) / 16;
-    const double cost = compute + traffic;
-    if (col_parts == 1 || cost < best_cost) {
-      best = {row_parts, col_parts};
-      best_cost = cost;
-    }
-  }
-  return best;
+    const double compute = rows * cols * static_cast<double>(shape_.steps() * shape_.taps) / 32;
+    const double traffic = static_cast<double>(shape_.packed_bytes()) / grid.col_parts / 16 +
+                           static_cast<double>(shape_.a_bytes) / grid.row_parts / 16;
+    return compute + traffic + waiting_cycles(grid, shape_.moved_bytes());
+  });
 }
 
 // A panel's part of one tap, [k][16], of columns or of rows that lie together, by whole vectors; false where neither

@@ -13,6 +13,7 @@
 
 #include "hetnn/base/dtype.h"
 #include "hetnn/base/parallel.h"
+#include "hetnn/kernels/thread_grid.h"
 
 namespace hetnn::kernels {
 
@@ -94,6 +95,8 @@ struct PanelShape {
   int64_t steps() const { return (k + step() - 1) / step(); }
   /// One panel, [taps][steps][16][step].
   int64_t panel_bytes() const { return taps * steps() * kPanel * 4; }
+  /// Elements that are read and written, but for weights.
+  double moved_bytes() const { return static_cast<double>(a_bytes + rows * groups * cols * elem_bytes); }
   /// All of them; of weights of 16 bits an even number, as tiles read two.
   int64_t packed_bytes() const {
     const int64_t panels = groups * panels_per_group();
@@ -151,7 +154,7 @@ class PanelSplit {
   template <typename Tile>
   void for_share(const RowSource& source, int thread, int threads, std::byte* scratch, const Tile& tile) const {
     if (threads == 1) return for_tiles(source, {0, shape_.rows}, {0, strips()}, scratch, tile);
-    const Grid grid = grid_for(threads);
+    const ThreadGrid grid = grid_for(threads);
     for_tiles(source, share_of(shape_.rows, thread % grid.row_parts, grid.row_parts), strips_of(grid, thread), scratch,
               tile);
   }
@@ -218,21 +221,17 @@ class PanelSplit {
   }
 
  private:
-  struct Grid {
-    int row_parts;
-    int col_parts;
-  };
   // Columns of one group that a tile computes at once.
   struct Strip {
     int64_t panel, panels;  // the first, counted over all groups, and how many
     int64_t col, cols;
     int64_t row_offset_bytes;
   };
-  Grid grid_for(int threads) const;
+  ThreadGrid grid_for(int threads) const;
   int64_t table_bytes() const {
     return block_rows() * std::max<int64_t>(1, shape_.taps) * static_cast<int64_t>(sizeof(const std::byte*));
   }
-  Share strips_of(const Grid& grid, int thread) const {
+  Share strips_of(const ThreadGrid& grid, int thread) const {
     return share_of(strips(), thread / grid.row_parts, grid.col_parts);
   }
   Strip strip(int64_t number) const;

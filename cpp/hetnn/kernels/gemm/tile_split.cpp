@@ -24,23 +24,17 @@ TileSplit::TileSplit(const PanelShape& shape, const EvenRows& rows, int thread, 
       line_pieces_(ceil_div(rows.line_rows, kTileRows)),
       piece_rows_(ceil_div(rows.line_rows, line_pieces_)) {
   const int64_t pieces = shape.rows / rows.line_rows * line_pieces_, strips = shape.groups * strips_of_group(shape);
-  const auto weight_bytes = static_cast<double>(shape.packed_bytes());
   const int64_t tiles = shape.taps * ceil_div(shape.k * shape.elem_bytes, kTileBytes);
-  int best = 1;
-  double best_cost = 0;
-  for (int parts = 1; parts <= threads; ++parts) {
-    if (threads % parts != 0) continue;
-    const int row_parts = threads / parts;
+  const ThreadGrid grid = thread_grid(threads, [&](ThreadGrid by) {
     // Cycles of two panels and a tile of rows; and bytes at a rate between the second and the third cache level.
-    const auto compute = static_cast<double>(ceil_div(pieces, row_parts) * ceil_div(strips, parts) * tiles * 32);
-    const double traffic = weight_bytes / parts / 8 + static_cast<double>(shape.a_bytes) / row_parts / 16;
-    if (parts > 1 && compute + traffic >= best_cost) continue;
-    best = parts;
-    best_cost = compute + traffic;
-  }
-  const int row_parts = threads / best;
-  pieces_ = share_of(pieces, thread % row_parts, row_parts);
-  strips_ = share_of(strips, thread / row_parts, best);
+    const auto compute =
+        static_cast<double>(ceil_div(pieces, by.row_parts) * ceil_div(strips, by.col_parts) * tiles * 32);
+    const double traffic = static_cast<double>(shape.packed_bytes()) / by.col_parts / 8 +
+                           static_cast<double>(shape.a_bytes) / by.row_parts / 16;
+    return compute + traffic + waiting_cycles(by, shape.moved_bytes());
+  });
+  pieces_ = share_of(pieces, thread % grid.row_parts, grid.row_parts);
+  strips_ = share_of(strips, thread / grid.row_parts, grid.col_parts);
   const int64_t strip_bytes = (strips_.end - strips_.begin) * kTilePanels * shape.panel_bytes();
   block_pieces_ =
       strip_bytes <= kept_strip_bytes()

@@ -55,6 +55,7 @@ class WinogradConv final : public Kernel {
         non_finite_(g, side, in_pitch_, in_stride_, out_stride_) {
     const WinogradSplit split = winograd_split(g, side, this_machine());
     block_tiles_ = split.block_tiles;
+    whole_tiles_ = split.whole_tiles;
     shared_ = split.shared;
     width_ = micro_->panels_for(block_tiles_, panels_, 2);
   }
@@ -77,7 +78,8 @@ class WinogradConv final : public Kernel {
       // Every thread takes whole blocks: what it writes it reads again itself.
       auto* scratch = reinterpret_cast<float*>(context.scratch + context.thread * block_bytes());
       const Share share = share_of(count_, context.thread, context.threads);
-      const int64_t own_blocks = ceil_div(share.end - share.begin, block_tiles_);
+      const bool whole = share.end - share.begin <= whole_tiles_;
+      const int64_t own_blocks = whole ? 1 : ceil_div(share.end - share.begin, block_tiles_);
       for (int64_t i = 0; i < own_blocks; ++i) {
         const int64_t begin = share.begin + (share.end - share.begin) * i / own_blocks;
         const int64_t end = share.begin + (share.end - share.begin) * (i + 1) / own_blocks;
@@ -116,15 +118,15 @@ class WinogradConv final : public Kernel {
   int64_t block_bytes() const { return tiles_.points() * (in_point() + out_point()) * 4; }
   // Of a block: pointers to rows, then which tile lies where.
   int64_t table_bytes() const {
-    return 2 * ceil_div(block_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
+    return 2 * ceil_div(whole_tiles_ * static_cast<int64_t>(sizeof(const std::byte*)), 64) * 64;
   }
   // Of a thread: the table, room for a tile that is not finite, and transformed weights.
   int64_t own_bytes() const {
     return table_bytes() + non_finite_.room_bytes() +
            (tiles_.store_weights() ? 0 : tiles_.points() * kWeightsPoint * 4);
   }
-  int64_t in_point() const { return block_tiles_ * in_stride_ + kApart; }
-  int64_t out_point() const { return block_tiles_ * out_stride_ + kApart; }
+  int64_t in_point() const { return whole_tiles_ * in_stride_ + kApart; }
+  int64_t out_point() const { return whole_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
   // The inputs of a tile.
@@ -326,7 +328,7 @@ class WinogradConv final : public Kernel {
   const MicroTable* micro_;
   const WinogradTable* transforms_;
   NonFiniteTiles non_finite_;
-  int64_t block_tiles_ = 1;
+  int64_t block_tiles_ = 1, whole_tiles_ = 1;
   bool shared_ = false;
   int width_ = 1;
 };
@@ -373,6 +375,8 @@ WinogradSplit winograd_split(const WindowGeometry& g, int64_t side, const Machin
   out.block_tiles = ceil_div(count, ceil_div(count, fitting));
   out.shared = out.weight_bytes > shared_bytes;
   if (out.shared) out.block_tiles = std::min(count, std::max(out.block_tiles, kSharedTiles));
+  const int64_t filling = kept || out.shared ? 0 : std::min(count, cache_bytes / std::max<int64_t>(tile_bytes, 1));
+  out.whole_tiles = std::max(out.block_tiles, filling);
   return out;
 }
 

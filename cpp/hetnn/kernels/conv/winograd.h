@@ -60,6 +60,7 @@ struct WinogradTiles {
 /// How the tiles of outputs are cut into blocks, and whether all threads work on one of them.
 struct WinogradSplit {
   int64_t block_tiles = 0;
+  int64_t whole_tiles = 0;   // a thread's share that has no more is one block: the weights are read once
   int64_t weight_bytes = 0;  // that are read
   bool shared = false;
 };

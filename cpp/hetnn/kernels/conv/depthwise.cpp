@@ -16,8 +16,8 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // One vector of channels of kPixels outputs of each of kRows rows. With kWidth and kStep given, the loads of
-// neighbouring windows coincide and are shared, and columns outside the image are zeros.
-template <int kRows, int kPixels, int kWidth, int kStep, bool kTail>
+// neighbouring windows coincide and are shared, and columns outside the image are zeros, unless all are inside.
+template <int kRows, int kPixels, int kWidth, int kStep, bool kTail, bool kInside>
 HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
@@ -36,7 +36,7 @@ HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t la
       VF x[kColumns];
 #pragma GCC unroll 32
       for (int i = 0; i < kColumns; ++i)
-        x[i] = i < t.kx_begin || i >= t.kx_end ? hn::Zero(d) : load(in + i * t.kx_stride);
+        x[i] = !kInside && (i < t.kx_begin || i >= t.kx_end) ? hn::Zero(d) : load(in + i * t.kx_stride);
 #pragma GCC unroll 2
       for (int r = 0; r < kRows; ++r) {
         if (kRows > 1 && (ky < r || ky - r >= t.kernel_h)) continue;
@@ -84,10 +84,16 @@ HWY_INLINE void DepthwiseVector(const SlidingTile& t, int64_t channel, size_t la
 template <int kRows, int kPixels, int kWidth, int kStep>
 void Depthwise(const SlidingTile& t) {
   int64_t channel = 0;
+  // Of short vectors asking for each column takes longer than the products.
+  constexpr bool kAsksOnce = HWY_TARGET == HWY_AVX2 && kWidth > 0 && kStep > 0;
+  if (kAsksOnce && t.kx_begin == 0 && t.kx_end == (kPixels - 1) * kStep + kWidth) {
+    for (; channel + kLanes <= t.channels; channel += kLanes)
+      DepthwiseVector<kRows, kPixels, kWidth, kStep, false, true>(t, channel, kLanes);
+  }
   for (; channel + kLanes <= t.channels; channel += kLanes)
-    DepthwiseVector<kRows, kPixels, kWidth, kStep, false>(t, channel, kLanes);
+    DepthwiseVector<kRows, kPixels, kWidth, kStep, false, false>(t, channel, kLanes);
   if (channel < t.channels) {
-    DepthwiseVector<kRows, kPixels, kWidth, kStep, true>(t, channel, static_cast<size_t>(t.channels - channel));
+    DepthwiseVector<kRows, kPixels, kWidth, kStep, true, false>(t, channel, static_cast<size_t>(t.channels - channel));
   }
 }
 

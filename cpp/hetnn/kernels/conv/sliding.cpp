@@ -43,6 +43,7 @@ class SlidingConv final : public Kernel {
     const Share rows = share_of(g_.batch * g_.out_height, context.thread % grid.row_parts, grid.row_parts);
     const Share panels = share_of(panels_, context.thread / grid.row_parts, grid.col_parts);
     const int64_t count = panels.end - panels.begin;
+    if (count == 0) return;  // there are more threads than panels
     const int64_t blocks = std::clamp<int64_t>(count * shape_.panel_bytes() / kBlockWeights_bytes, 1, count);
     for (int64_t block = 0; block < blocks; ++block) {
       const Share channels{(panels.begin + count * block / blocks) * kPanel,

@@ -78,6 +78,11 @@ TEST(Conv2d, DepthwiseOverChannelCounts) {
       {.c = 20, .h = 12, .w = 14, .o = 20, .kh = 3, .kw = 3, .padding = {2, 2, 2, 2}, .dh = 2, .dw = 2, .groups = 20});
 }
 
+TEST(Conv2d, OneRowIsSharedByChannelsAlsoByMoreThreadsThanTheyHavePanels) {
+  for (const int64_t c : {16, 24, 32, 130})
+    check_conv({.c = c, .h = 1, .w = 300, .o = c, .kh = 1, .kw = 5, .padding = {0, 2, 0, 2}, .groups = c});
+}
+
 // Tiles of every size, whose windows leave the image at one side, at both, or lie beside it.
 TEST(Conv2d, DepthwiseOverWidths) {
   for (const int64_t width : {1, 2, 3, 4, 5, 7, 8, 11, 14, 15})

@@ -7,11 +7,15 @@
 #include <system_error>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/free_memory.h"
 #include "hetnn/program/hash.h"
 #include "hetnn/program/pack.h"
 
 namespace hetnn::program {
 namespace {
+
+// What is freed is given back to the system whenever it comes to so much: calls take milliseconds.
+constexpr size_t kGivenBack_bytes = size_t{16} << 20;
 
 // A part of the right size, mapped.
 Blob part_of(const BlobRow& row, const std::string& folder, const std::string& called) {
@@ -37,6 +41,33 @@ Blob part_of(const BlobRow& row, const std::string& folder, const std::string& c
 }
 
 }  // namespace
+
+void copy_in_a_row(std::vector<Blob> blobs, std::byte* to, std::atomic<int64_t>& copied) {
+  int64_t at = 0;
+  size_t freed_bytes = 0;
+  for (Blob& blob : blobs) {
+    std::fill(to + at, to + aligned(at), std::byte{0});
+    at = std::ranges::copy(blob.bytes, to + aligned(at)).out - to;
+    copied = at;
+    copied.notify_one();
+    freed_bytes += blob.bytes.size();
+    blob = {};
+    if (freed_bytes < kGivenBack_bytes) continue;
+    return_free_memory();
+    freed_bytes = 0;
+  }
+}
+
+std::string hash_behind(std::span<const std::byte> bytes, const std::atomic<int64_t>& copied) {
+  ContentHash hash;
+  for (int64_t hashed = 0; hashed < std::ssize(bytes);) {
+    copied.wait(hashed);
+    const int64_t there = copied;
+    hash.add(bytes.subspan(static_cast<size_t>(hashed), static_cast<size_t>(there - hashed)));
+    hashed = there;
+  }
+  return hash.digits();
+}
 
 std::string part_path(const std::string& folder, const std::string& hash) {
   return text(folder, "/", hash, ".weights");

@@ -1,8 +1,10 @@
 // The blobs of a program's weights between an image and its parts, the files that several images may share.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,12 @@ struct BlobRow {
   std::string hash;  // of a part, else empty
   std::string sum;   // of a part: the fast one
 };
+
+/// Copies each blob to the next multiple of the alignment from `to` on, with zeros before it, and lets go of it then,
+/// so that what nobody else has is gone. `copied` says meanwhile how many bytes stand there.
+void copy_in_a_row(std::vector<Blob> blobs, std::byte* to, std::atomic<int64_t>& copied);
+/// The hash of so many bytes, which are there as far as `copied` says.
+std::string hash_behind(std::span<const std::byte> bytes, const std::atomic<int64_t>& copied);
 
 /// Where parts are sought, and whether they are copied. No folder: the image must have none.
 struct Beside {

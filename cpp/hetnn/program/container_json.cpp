@@ -6,7 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "hetnn/base/free_memory.h"
 #include "hetnn/base/json_fields.h"
 #include "hetnn/base/parallel.h"
 #include "hetnn/program/blobs.h"
@@ -99,39 +98,6 @@ std::string header_text(const Metadata& metadata, int64_t weights_bytes, int64_t
   std::string out = json::to_text(header_fields().write({metadata, {0, weights_bytes}, {weights_bytes, code_bytes}}));
   while ((kLengthBytes + out.size()) % kAlignment != 0) out += ' ';
   return out;
-}
-
-// What is freed is given back to the system whenever it comes to so much: calls take milliseconds.
-constexpr size_t kGivenBack_bytes = size_t{16} << 20;
-
-// Copies each blob to the next multiple of the alignment, with zeros before it; a blob is let go once it is copied.
-// `copied` says how many bytes stand there.
-void copy_in_a_row(std::vector<Blob> blobs, std::byte* data, std::atomic<int64_t>& copied) {
-  int64_t at = 0;
-  size_t freed_bytes = 0;
-  for (Blob& blob : blobs) {
-    std::fill(data + at, data + aligned(at), std::byte{0});
-    at = std::ranges::copy(blob.bytes, data + aligned(at)).out - data;
-    copied = at;
-    copied.notify_one();
-    freed_bytes += blob.bytes.size();
-    blob = {};
-    if (freed_bytes < kGivenBack_bytes) continue;
-    return_free_memory();
-    freed_bytes = 0;
-  }
-}
-
-// The hash of so many bytes, the first of which are there as `copied` says.
-std::string hash_behind(std::span<const std::byte> bytes, const std::atomic<int64_t>& copied) {
-  ContentHash hash;
-  for (int64_t hashed = 0; hashed < std::ssize(bytes);) {
-    copied.wait(hashed);
-    const int64_t there = copied;
-    hash.add(bytes.subspan(static_cast<size_t>(hashed), static_cast<size_t>(there - hashed)));
-    hashed = there;
-  }
-  return hash.digits();
 }
 
 // The image of what has these texts, these blobs of weights, and the code; its hashes are made here.

@@ -15,6 +15,7 @@ from hetnn.errors import InvalidModel
 from hetnn.importers.onnx import data_aside
 from hetnn.importers.onnx.data_aside import LARGE_BYTES, read_aside
 from hetnn.importers.onnx.model import Weights
+from hetnn.importers.onnx.opened import import_opened
 
 RNG = np.random.default_rng(5)
 MOST = 1 << 31
@@ -89,6 +90,25 @@ def test_every_place_of_a_tensor_is_read_from_the_file(tmp_path: Path) -> None:
     of_file, of_bytes = hetnn.compile(path), hetnn.compile(model.SerializeToString())
     for when in (True, False):
         np.testing.assert_array_equal(of_file(x, np.array(when)), of_bytes(x, np.array(when)))
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_a_model_that_is_trained_reads_its_file_too(tmp_path: Path, external: bool) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=large("c", 128, 160)),
+        helper.make_node("MatMul", ["x", "c"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [info("x", 2, 128)], [info("y", 2, 160)], [large("b", 160)])
+    model, path = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "m.onnx"
+    whole = import_opened(model, None)
+    onnx.save(model, path, save_as_external_data=external, size_threshold=0, convert_attribute=True)
+    opened = import_opened(path, None)
+    assert list(opened.values) == list(whole.values) == ["b"]
+    for mine, its in ((opened.imported, whole.imported), (opened.evaluated(), whole.evaluated())):
+        constants, expected = mine.graph.constants(), its.graph.constants()
+        assert len(expected) == 1
+        np.testing.assert_equal(constants, expected)
 
 
 def test_data_of_every_kind_and_size_stay_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,8 @@ _INNER: dict[str, dict[int, str]] = {
     "AttributeProto": {5: "TensorProto", 6: "GraphProto"},
 }
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14  # of a TensorProto
-_KEY, _VALUE, _EXTERNAL = 1, 2, 1
+_KEY, _VALUE = 1, 2  # of a StringStringEntryProto
+_EXTERNAL = 1  # of TensorProto's DataLocation
 
 
 class _NoMessage(Exception):

@@ -36,14 +36,14 @@ def import_onnx(
     fix: Mapping[str, Any] | None = None,
     apart: bool = False,
     opened: frozenset[str] = frozenset(),
+    path: Path | None = None,
 ) -> Imported:
     """The graph of an ONNX model: initializers as constants, named sizes as symbols, functions opened.
 
     `fix` has numbers for sizes that the model leaves open, and values for inputs; with `apart`, sizes of one name are
-    one in an input only; `opened` are inputs though the model has values for them. Unsupported lists every operator
-    that hetnn lacks with the names of its nodes, in one error.
+    one in an input only; `opened` are inputs though the model has values for them; `path` is the file that a ModelProto
+    was read from. Unsupported lists every operator that hetnn lacks with the names of its nodes, in one error.
     """
-    path: Path | None = None
     again = partial(import_onnx, model, fix)
     if not isinstance(model, onnx.ModelProto):
         model, path = read_model(model)

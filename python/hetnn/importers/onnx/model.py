@@ -22,8 +22,8 @@ from hetnn.files import read_bytes
 from hetnn.importers.onnx.data_aside import LARGE_BYTES, read_aside
 
 _MOST_BYTES = (1 << 31) - 1  # of a message, as protobuf has it; larger models keep weights in files of their own
-_ALIGNMENT = 16
 _MOST_ELEMENTS = 1 << 28  # of a sparse tensor that is made dense
+_WIDEST_BYTES = 16  # of an element, where values must lie to be read as they are
 
 
 def numbered(known: Mapping[str, int]) -> dict[int, str]:
@@ -208,7 +208,7 @@ class Weights:
     def _read(self, path: Path, offset: int, length: int) -> np.ndarray[Any, Any]:
         """Bytes of a file: mapped where they lie at a multiple of any type's size, but not those of the model itself,
         which its user may write anew."""
-        if path != self._model and offset % _ALIGNMENT == 0 and length > 0:
+        if path != self._model and offset % _WIDEST_BYTES == 0 and length > 0:
             if path not in self._files:
                 self._files[path] = np.memmap(path, np.uint8, "r")
             return self._files[path][offset : offset + length]

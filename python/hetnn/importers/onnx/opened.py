@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,6 @@ def import_opened(model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: 
             values[name] = weights.array(tensor)
             if name not in declared:
                 graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
-    for tensor in graph.initializer:
-        if tensor.data_location == onnx.TensorProto.EXTERNAL and tensor.name not in values:
-            tensor.CopyFrom(onnx.numpy_helper.from_array(weights.array(tensor), tensor.name))
     names = frozenset(values)
     trained = onnx.ModelProto()
     trained.CopyFrom(opened)
@@ -67,9 +65,8 @@ def import_opened(model: str | os.PathLike[str] | bytes | onnx.ModelProto, fix: 
         found = onnx.helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, values[name].shape)
         trained.graph.output.append(found)
     _evaluate(graph)
-    return Opened(
-        import_onnx(trained, fix, opened=names), values, running, lambda: import_onnx(opened, fix, opened=names)
-    )
+    imported = partial(import_onnx, fix=fix, opened=names, path=path)
+    return Opened(imported(trained), values, running, lambda: imported(opened))
 
 
 def _take_statistics(graph: onnx.GraphProto, initializers: dict[str, onnx.TensorProto]) -> dict[str, str]:

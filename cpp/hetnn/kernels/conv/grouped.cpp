@@ -23,143 +23,210 @@ namespace {
 enum class Way { permuted, single };
 
 // As many sums under way as hide the latency of a multiplication, beside as many inputs where they are permuted.
-constexpr int PixelsOf(Way way) { return HWY_TARGET == HWY_AVX3 || way == Way::single ? 8 : 4; }
+constexpr int PixelsOf(Way way) {
+  return HWY_TARGET == HWY_SCALAR ? 1 : HWY_TARGET == HWY_AVX3 || way == Way::single ? 8 : 4;
+}
 
-// Where the lanes of a vector find input k of their own group.
-template <int kInputs>
-class GroupLanes {
+// Of four or eight outputs: 16 divisions would take as long as a tile's products.
+HWY_INLINE int OutputsShift(const SlidingTile& t) { return t.group_outputs == 8 ? 3 : 2; }
+
+// Of a group's inputs the one that is multiplied, and where the lanes of a vector find their own group's.
+class GroupInput {
  public:
-  explicit HWY_INLINE GroupLanes(int64_t group_outputs) {
-    HWY_ALIGN int32_t first[kLanes];
-    for (int64_t c = 0; c < kLanes; ++c) first[c] = static_cast<int32_t>(c / group_outputs * kInputs);
-    const hn::RebindToSigned<DF> di;
-#pragma GCC unroll 8
-    for (int k = 0; k < kInputs; ++k) of_[k] = hn::IndicesFromVec(DF(), hn::Add(hn::Load(di, first), hn::Set(di, k)));
+  explicit HWY_INLINE GroupInput(const SlidingTile& t)
+      : lanes_(hn::Mul(hn::ShiftRightSame(hn::Iota(DI(), 0), OutputsShift(t)),
+                       hn::Set(DI(), static_cast<int32_t>(t.group_inputs)))) {}
+  HWY_INLINE void Next() {
+    lanes_ = hn::Add(lanes_, hn::Set(DI(), 1));
+    ++k_;
   }
-  HWY_INLINE VF Input(VF x, int k) const { return hn::TableLookupLanes(x, of_[k]); }
+  template <Way kWay>
+  HWY_INLINE VF In(const float* inputs) const {
+    if constexpr (kWay == Way::single) return hn::Set(DF(), inputs[k_]);
+    return Of(hn::LoadU(DF(), inputs));
+  }
+  HWY_INLINE VF Of(VF inputs) const { return hn::TableLookupLanes(inputs, hn::IndicesFromVec(DF(), lanes_)); }
 
  private:
-  decltype(hn::IndicesFromVec(DF(), hn::Zero(hn::RebindToSigned<DF>()))) of_[kInputs];
+  using DI = hn::RebindToSigned<DF>;
+  hn::VFromD<DI> lanes_;
+  int64_t k_ = 0;
+};
+
+// Sums of pixels for the channels from `channel` on, out: a function of its own, as there are many kinds of tiles.
+HWY_NOINLINE void Finish(const SlidingTile& t, int64_t channel, const float* sums, int count) {
+  const DF d;
+  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
+  const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - channel));
+  const bool all = left == static_cast<size_t>(kLanes);
+  const auto load = [&](const float* from) HWY_ATTR { return all ? hn::LoadU(d, from) : LoadFirst(from, left); };
+  const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + channel);
+  const VF slopes = t.slopes == nullptr ? hn::Set(d, 1)
+                    : t.slope_step == 0 ? hn::Set(d, *t.slopes)
+                                        : load(t.slopes + channel);
+  float* out = t.out + channel;
+  for (int p = 0; p < count; ++p, sums += kLanes, out += t.ld_out) {
+    VF y = hn::Load(d, sums);
+    if (t.bias != nullptr) y = hn::Add(y, bias);
+    if (t.slopes != nullptr) y = Sloped(y, slopes);
+    y = AtMost(hi, AtLeast(lo, y));
+    all ? hn::StoreU(y, d, out) : StoreFirst(y, out, left);
+  }
+}
+
+template <int kCount>
+HWY_INLINE void Finish(const SlidingTile& t, int64_t channel, const VF (&sums)[kCount]) {
+  HWY_ALIGN float room[kCount * kLanes];
+#pragma GCC unroll 8
+  for (int p = 0; p < kCount; ++p) hn::Store(sums[p], DF(), room + p * kLanes);
+  Finish(t, channel, room, kCount);
+}
+
+// Where the inputs of a vector of channels are, how many of them there are, and where its weights are.
+struct VectorAt {
+  HWY_INLINE VectorAt(const SlidingTile& t, int64_t channel)
+      : input((channel >> OutputsShift(t)) * t.group_inputs),
+        inputs(static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.input_channels - input))),
+        weights(t.panels + channel / kPanel * t.panel_stride + channel % kPanel) {}
+  HWY_INLINE bool whole() const { return inputs == static_cast<size_t>(kLanes); }
+  int64_t input;
+  size_t inputs;
+  const float* weights;
 };
 
 // Of kCount pixels kVectors vectors of channels, from `channel` on: as many sums under way as hide the latency of a
 // multiplication.
-template <int kInputs, int kCount, int kVectors, Way kWay>
-HWY_INLINE void Sums(const SlidingTile& t, const GroupLanes<kInputs>& groups, int64_t channel) {
+template <int kCount, int kVectors, Way kWay>
+HWY_INLINE void Sums(const SlidingTile& t, int64_t channel) {
   const DF d;
   int64_t input[kVectors];
-  size_t some[kVectors];
   const float* weights[kVectors];
   VF acc[kVectors][kCount];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t of = channel + v * kLanes;
-    input[v] = of / t.group_outputs * kInputs;
-    some[v] = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.input_channels - input[v]));
-    weights[v] = t.panels + of / kPanel * t.panel_stride + of % kPanel;
+    const VectorAt at(t, channel + v * kLanes);
+    input[v] = at.input;
+    weights[v] = at.weights;
 #pragma GCC unroll 8
     for (int p = 0; p < kCount; ++p) acc[v][p] = hn::Zero(d);
   }
-  // add(in, tap) for every tap: where the window's column begins, and its weights.
-  const auto each_tap = [&](const auto& add) HWY_ATTR {
-    for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky)
-      for (int64_t kx = t.kx_begin; kx < t.kx_end; ++kx)
-        add(t.in + ky * t.ky_stride + kx * t.kx_stride, (ky * t.kernel_w + kx) * kInputs * kPanel);
-  };
-  if constexpr (kWay == Way::single) {
-    each_tap([&](const float* in, int64_t tap) HWY_ATTR {
-      for (int k = 0; k < kInputs; ++k) {
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) {
-          const VF weight = hn::LoadU(d, weights[v] + tap + k * kPanel);
-#pragma GCC unroll 8
-          for (int p = 0; p < kCount; ++p)
-            acc[v][p] = hn::MulAdd(hn::Set(d, in[input[v] + p * t.pixel_stride + k]), weight, acc[v][p]);
-        }
-      }
-    });
-  } else {
-    const bool whole = some[kVectors - 1] == static_cast<size_t>(kLanes);
-    each_tap([&](const float* in, int64_t tap) HWY_ATTR {
+  const VectorAt last(t, channel + (kVectors - 1) * kLanes);
+  const GroupInput first_input(t);
+  for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky) {
+    for (int64_t kx = t.kx_begin; kx < t.kx_end; ++kx) {
+      const float* const in = t.in + ky * t.ky_stride + kx * t.kx_stride;
+      int64_t tap = (ky * t.kernel_w + kx) * t.group_inputs * kPanel;
       VF x[kVectors][kCount];
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
+      for (int v = 0; v < kVectors && kWay == Way::permuted; ++v) {
 #pragma GCC unroll 8
         for (int p = 0; p < kCount; ++p) {
           const float* at = in + input[v] + p * t.pixel_stride;
-          x[v][p] = whole ? hn::LoadU(d, at) : LoadFirst(at, some[v]);
+          x[v][p] = v + 1 < kVectors || last.whole() ? hn::LoadU(d, at) : LoadFirst(at, last.inputs);
         }
       }
-#pragma GCC unroll 8
-      for (int k = 0; k < kInputs; ++k) {
+      GroupInput group_input = first_input;
+#pragma GCC unroll 1
+      for (int64_t k = 0; k < t.group_inputs; ++k, tap += kPanel, group_input.Next()) {
 #pragma GCC unroll 4
         for (int v = 0; v < kVectors; ++v) {
-          const VF weight = hn::LoadU(d, weights[v] + tap + k * kPanel);
+          const VF weight = hn::LoadU(d, weights[v] + tap);
 #pragma GCC unroll 8
-          for (int p = 0; p < kCount; ++p) acc[v][p] = hn::MulAdd(groups.Input(x[v][p], k), weight, acc[v][p]);
+          for (int p = 0; p < kCount; ++p) {
+            const VF of_group =
+                kWay == Way::single ? hn::Set(d, in[input[v] + p * t.pixel_stride + k]) : group_input.Of(x[v][p]);
+            acc[v][p] = hn::MulAdd(of_group, weight, acc[v][p]);
+          }
         }
       }
-    });
-  }
-  const VF lo = hn::Set(d, t.lo), hi = hn::Set(d, t.hi);
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t of = channel + v * kLanes;
-    const auto left = static_cast<size_t>(HWY_MIN(int64_t{kLanes}, t.channels - of));
-    const bool all = v + 1 < kVectors || left == static_cast<size_t>(kLanes);
-    const auto load = [&](const float* from) HWY_ATTR { return all ? hn::LoadU(d, from) : LoadFirst(from, left); };
-    const VF bias = t.bias == nullptr ? hn::Zero(d) : load(t.bias + of);
-    const VF slopes = t.slopes == nullptr ? hn::Zero(d)
-                      : t.slope_step == 0 ? hn::Set(d, *t.slopes)
-                                          : load(t.slopes + of);
-#pragma GCC unroll 8
-    for (int p = 0; p < kCount; ++p) {
-      VF y = t.bias == nullptr ? acc[v][p] : hn::Add(acc[v][p], bias);
-      if (t.slopes != nullptr) y = Sloped(y, slopes);
-      y = AtMost(hi, AtLeast(lo, y));
-      float* out = t.out + p * t.ld_out + of;
-      all ? hn::StoreU(y, d, out) : StoreFirst(y, out, left);
     }
   }
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) Finish(t, channel + v * kLanes, acc[v]);
 }
 
-template <int kInputs, int kCount, Way kWay>
+template <int kCount, Way kWay>
 void Grouped(const SlidingTile& t) {
-  const GroupLanes<kInputs> groups(t.group_outputs);
   int64_t channel = 0;
   // A pixel by itself has vectors of other channels beside it, as many as a panel or, of wide vectors, four.
   if constexpr (kCount == 1 && kLanes >= 8) {
     constexpr int64_t kMost = kLanes == kPanel ? 4 : 2;
-    for (; channel + (kMost - 1) * kLanes < t.channels; channel += kMost * kLanes)
-      Sums<kInputs, 1, kMost, kWay>(t, groups, channel);
-    if (kMost > 2 && channel + kLanes < t.channels) {
-      Sums<kInputs, 1, 2, kWay>(t, groups, channel);
-      channel += 2 * kLanes;
+    for (; channel + (kMost - 1) * kLanes < t.channels; channel += kMost * kLanes) Sums<1, kMost, kWay>(t, channel);
+  }
+  for (; channel < t.channels; channel += kLanes) Sums<kCount, 1, kWay>(t, channel);
+}
+
+// Of a row of kCount pixels a vector of channels. What neighbouring windows read of a column comes into its lanes once,
+// and is multiplied by the weights of each window's own column. The first and the last column may lie outside.
+template <int kCount, int kStep, Way kWay>
+HWY_INLINE void RowSums(const SlidingTile& t, int64_t channel) {
+  constexpr int kWidth = 3, kColumns = (kCount - 1) * kStep + kWidth;
+  const DF d;
+  const VectorAt at(t, channel);
+  const GroupInput first_input(t);
+  HWY_ALIGN float room[kWay == Way::permuted ? kColumns * kLanes : 1];
+  VF acc[kCount];
+#pragma GCC unroll 8
+  for (int p = 0; p < kCount; ++p) acc[p] = hn::Zero(d);
+  for (int64_t ky = t.ky_begin; ky < t.ky_end; ++ky) {
+    const float* in = t.in + ky * t.ky_stride + at.input;
+    int64_t stride = t.kx_stride;
+    if (kWay == Way::permuted && !at.whole()) {
+      for (int64_t i = t.kx_begin; i < t.kx_end; ++i)
+        hn::Store(LoadFirst(in + i * stride, at.inputs), d, room + i * kLanes);
+      in = room;
+      stride = kLanes;
+    }
+    const float* tap = at.weights + ky * kWidth * t.group_inputs * kPanel;
+    GroupInput group_input = first_input;
+#pragma GCC unroll 1
+    for (int64_t k = 0; k < t.group_inputs; ++k, tap += kPanel, group_input.Next()) {
+      VF weight[kWidth];
+#pragma GCC unroll 3
+      for (int kx = 0; kx < kWidth; ++kx) weight[kx] = hn::LoadU(d, tap + kx * t.group_inputs * kPanel);
+      const auto add_column = [&](int i) HWY_ATTR {
+        const VF x = group_input.template In<kWay>(in + i * stride);
+#pragma GCC unroll 3
+        for (int kx = i % kStep; kx < kWidth; kx += kStep)
+          if (const int p = (i - kx) / kStep; i >= kx && p < kCount) acc[p] = hn::MulAdd(x, weight[kx], acc[p]);
+      };
+      if (t.kx_begin == 0) add_column(0);
+#pragma GCC unroll 16
+      for (int i = 1; i + 1 < kColumns; ++i) add_column(i);
+      if (t.kx_end == kColumns) add_column(kColumns - 1);
     }
   }
-  for (; channel < t.channels; channel += kLanes) Sums<kInputs, kCount, 1, kWay>(t, groups, channel);
+  Finish(t, channel, acc);
 }
 
-template <int kInputs, Way kWay>
-constexpr SlidingFunctions FunctionsOf() {
-  return {&Grouped<kInputs, 1, kWay>, &Grouped<kInputs, PixelsOf(kWay), kWay>, PixelsOf(kWay)};
+template <int kCount, int kStep, Way kWay>
+void GroupedRow(const SlidingTile& t) {
+  for (int64_t channel = 0; channel < t.channels; channel += kLanes) RowSums<kCount, kStep, kWay>(t, channel);
 }
 
-// Groups have four or eight outputs, and no fewer than inputs.
-template <int kInputs>
-SlidingFunctions OfInputs([[maybe_unused]] int64_t outputs) {
-  constexpr int kLeast = kInputs, kMost = 8;
-  if constexpr (kLeast >= kLanes) {
-    return FunctionsOf<kInputs, Way::single>();
-  } else if constexpr (kMost < kLanes) {
-    return FunctionsOf<kInputs, Way::permuted>();
+template <Way kWay>
+SlidingFunctions FunctionsOf([[maybe_unused]] int64_t step, [[maybe_unused]] int64_t width) {
+  SlidingFunctions functions{&Grouped<1, kWay>, &Grouped<PixelsOf(kWay), kWay>, PixelsOf(kWay)};
+#if HWY_TARGET != HWY_SCALAR
+  // Tiles of the size of which fewer pixels are computed twice.
+  const bool eight = width >= 8 && (width + 7) / 8 * 8 < (width + 6) / 7 * 7;
+  if (step == 0 || (step == 2 && eight)) return functions;
+  functions.uncut = step == 2 ? &GroupedRow<7, 2, kWay> : eight ? &GroupedRow<8, 1, kWay> : &GroupedRow<7, 1, kWay>;
+  functions.pixels = eight ? 8 : 7;
+  functions.columns = (functions.pixels - 1) * step + 3;
+#endif
+  return functions;
+}
+
+// All lanes of a vector are one group's where it has as many outputs: four or eight.
+SlidingFunctions Functions([[maybe_unused]] int64_t outputs, int64_t step, int64_t width) {
+  if constexpr (kLanes > 8) {
+    return FunctionsOf<Way::permuted>(step, width);
+  } else if constexpr (kLanes < 8) {
+    return FunctionsOf<Way::single>(step, width);
   } else {
-    return outputs >= kLanes ? FunctionsOf<kInputs, Way::single>() : FunctionsOf<kInputs, Way::permuted>();
+    return outputs == 8 ? FunctionsOf<Way::single>(step, width) : FunctionsOf<Way::permuted>(step, width);
   }
-}
-
-SlidingFunctions Functions(int64_t inputs, int64_t outputs) {
-  return inputs == 4 ? OfInputs<4>(outputs) : OfInputs<8>(outputs);
 }
 
 }  // namespace
@@ -169,6 +236,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hetnn::kernels {
-SlidingFunctions grouped_functions(int64_t inputs, int64_t outputs) { return HETNN_CHOSEN(Functions)(inputs, outputs); }
+SlidingFunctions grouped_functions(int64_t outputs, int64_t step, int64_t width) {
+  return HETNN_CHOSEN(Functions)(outputs, step, width);
+}
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -19,6 +19,11 @@ Share inner_columns(const WindowGeometry& g) {
   return {begin, std::max(begin, g.columns.windows(g.columns.kernel - 1, g.out_width, g.width).end)};
 }
 
+// How many of its columns a window is from the next; 0: no whole number.
+int64_t step_of(const ops::WindowAxis& axis) {
+  return axis.stride % axis.dilation == 0 ? axis.stride / axis.dilation : 0;
+}
+
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 
 class SlidingConv final : public Kernel {
@@ -29,7 +34,7 @@ class SlidingConv final : public Kernel {
         epilogue_(call, call.outputs[0]),
         registers_(epilogue_.take_register_part(false, RegisterFunctions::slopes)),
         functions_(g.depthwise() ? depthwise_functions(g.columns.kernel, step_of(g.columns), g.out_width)
-                                 : grouped_functions(shape_.k, g.out_channels / g.groups)),
+                                 : grouped_functions(g.out_channels / g.groups, grouped_row_step(g), g.out_width)),
         rows_(functions_.pair != nullptr && step_of(g.rows) == 1 ? 2 : 1),
         bias_(call.params.integer("bias", 0) != 0),
         in_pitch_(call.inputs[0].pitch_elems),
@@ -57,11 +62,6 @@ class SlidingConv final : public Kernel {
   }
 
  private:
-  // How many of its columns a window is from the next; 0: no whole number.
-  static int64_t step_of(const ops::WindowAxis& axis) {
-    return axis.stride % axis.dilation == 0 ? axis.stride / axis.dilation : 0;
-  }
-
   // Some channels of `rows` output rows, one or two.
   void run_rows(int64_t n, int64_t oy, int64_t rows, Share channels, const std::byte* const* inputs, float* out) const {
     const int64_t first_input = channels.begin / (g_.out_channels / g_.groups) * shape_.k;
@@ -78,6 +78,7 @@ class SlidingConv final : public Kernel {
     tile.out_row = g_.out_width * out_pitch_;
     tile.channels = channels.end - channels.begin;
     tile.input_channels = g_.channels - first_input;
+    tile.group_inputs = shape_.k;
     tile.group_outputs = g_.out_channels / g_.groups;
     tile.slopes = registers_.has_slopes() ? registers_.operand_of(inputs, channels.begin) : nullptr;
     tile.slope_step = registers_.operand.col_step;
@@ -154,6 +155,13 @@ ThreadGrid sliding_grid(const WindowGeometry& g, int threads) {
     const int64_t own = (rows + grid.row_parts - 1) / grid.row_parts * ((panels + grid.col_parts - 1) / grid.col_parts);
     return static_cast<double>(own) * products + waiting_cycles(grid, bytes);
   });
+}
+
+int64_t grouped_row_step(const WindowGeometry& g) {
+  const ops::WindowAxis& axis = g.columns;
+  const int64_t after = axis.begin(g.out_width - 1) + axis.reach() - g.width;
+  const bool leave_by_one = axis.before <= axis.dilation && after <= axis.dilation;
+  return axis.kernel == 3 && step_of(axis) <= 2 && leave_by_one && g.out_width >= kLeastRow ? step_of(axis) : 0;
 }
 
 int64_t grouped_pixels_together(const WindowGeometry& g) {

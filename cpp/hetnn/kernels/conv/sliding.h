@@ -17,7 +17,11 @@ PanelShape sliding_shape(const WindowGeometry& g);
 /// How threads share rows and panels of channels.
 ThreadGrid sliding_grid(const WindowGeometry& g, int threads);
 
-/// Outputs of a row that are computed some together, of groups; the others are computed one by one.
+/// Of groups whose tiles of a row share what neighbouring windows read: how many of its columns a window is from the
+/// next, one or two. Else 0.
+int64_t grouped_row_step(const WindowGeometry& g);
+
+/// Outputs of other groups' rows that are computed some together; those left over are computed one by one.
 int64_t grouped_pixels_together(const WindowGeometry& g);
 
 std::unique_ptr<Kernel> make_sliding_conv(const KernelCall& call, const WindowGeometry& g);

@@ -22,14 +22,17 @@ struct SlidingTile {
   const float* bias;     // channels, or null
   float* out;
   int64_t ld_out;
-  int64_t out_row;         // from an output row to the next, of tiles of two
-  int64_t channels;        // written
-  int64_t input_channels;  // that may be read from `in` on
-  int64_t group_outputs;   // 16 are a multiple of it
-  const float* slopes;     // what is not above zero is multiplied by these, slope_step 0 or 1 elements apart; or null
+  int64_t out_row;                      // from an output row to the next, of tiles of two
+  int64_t channels;                     // written
+  int64_t input_channels;               // that may be read from `in` on
+  int64_t group_inputs, group_outputs;  // 16 are a multiple of each
+  const float* slopes;  // what is not above zero is multiplied by these, slope_step 0 or 1 elements apart; or null
   int64_t slope_step;
   float lo, hi;
 };
+
+/// Tiles of rows of groups have so many pixels or one more.
+constexpr int64_t kLeastRow = 7;
 
 using SlidingFunction = void (*)(const SlidingTile&);
 
@@ -48,7 +51,9 @@ struct SlidingFunctions {
 /// Of one input channel an output channel and rows of `width` outputs; windows of neighbouring pixels are `step` of
 /// their columns apart, 0: of no whole number.
 SlidingFunctions depthwise_functions(int64_t kernel_w, int64_t step, int64_t width);
-/// Of groups of four or eight channels, and as many outputs or eight.
-SlidingFunctions grouped_functions(int64_t inputs, int64_t outputs);
+/// Of groups of four or eight outputs and no more inputs. `step`: windows of neighbouring pixels are one or two of
+/// their three columns apart, and no more than one column of a row's windows lies outside the image on either side;
+/// else 0.
+SlidingFunctions grouped_functions(int64_t outputs, int64_t step, int64_t width);
 
 }  // namespace hetnn::kernels

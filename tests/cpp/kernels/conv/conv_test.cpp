@@ -201,6 +201,29 @@ TEST(Conv2d, NarrowGroups) {
     }
 }
 
+// Rows of tiles that share columns: of each size, at both borders, of steps and dilations, vectors partly filled.
+TEST(Conv2d, RowsOfNarrowGroups) {
+  for (const int64_t inputs : {4, 8})
+    for (const int64_t groups : {2, 5, 9})
+      for (const int64_t step : {1, 2, 3})
+        for (const int64_t width : {6, 7, 8, 9, 15, 17, 28, 33})
+          for (const int64_t padding : {0, 1, 2})
+            for (const int64_t dilation : {1, 2}) {
+              check_conv({.c = groups * inputs,
+                          .h = 5,
+                          .w = width,
+                          .o = groups * 8,
+                          .kh = 3,
+                          .kw = 3,
+                          .sw = step * dilation,
+                          .padding = {1, padding, 0, padding + width % 2},
+                          .dw = dilation,
+                          .groups = groups,
+                          .kernel = "conv2d_grouped"});
+              if (HasFatalFailure()) return;
+            }
+}
+
 // One group's infinity is none of the next one's.
 TEST(Conv2d, NarrowGroupsKeepTheirValues) {
   const Case c{.c = 16, .h = 5, .w = 12, .o = 16, .kh = 3, .kw = 3, .groups = 4, .kernel = "conv2d_grouped"};

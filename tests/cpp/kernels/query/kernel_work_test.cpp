@@ -129,15 +129,17 @@ TEST(KernelWork, SlicesOfATableInMemoryAreWaitedFor) {
 }
 
 TEST(KernelWork, PixelsThatAreLeftOverInARowOfGroupsTakeLonger) {
-  const auto a_pixel = [](int64_t size) {
-    const std::vector<TensorView> inputs = {nhwc({1, 64, size, size}), plain({64, 8, 3, 3})};
-    const Params params = {{"padding", Shape{1, 1}}, {"groups", int64_t{8}}};
+  const auto a_pixel = [](int64_t size, int64_t kernel) {
+    const std::vector<TensorView> inputs = {nhwc({1, 64, size, size}), plain({64, 8, kernel, kernel})};
+    const Params params = {{"padding", Shape{kernel / 2, kernel / 2}}, {"groups", int64_t{8}}};
     return work_of_kernel("conv2d_grouped", "conv2d", inputs, {nhwc({1, 64, size, size})}, params).multiplies /
            static_cast<double>(size * size);
   };
-  EXPECT_LT(a_pixel(10), a_pixel(9)) << "eight of ten together, and none of nine";
-  EXPECT_DOUBLE_EQ(a_pixel(9), a_pixel(7));
-  EXPECT_LT(a_pixel(34), a_pixel(10));
+  EXPECT_LT(a_pixel(12, 5), a_pixel(11, 5)) << "eight of twelve together, and none of eleven";
+  EXPECT_DOUBLE_EQ(a_pixel(11, 5), a_pixel(9, 5));
+  EXPECT_LT(a_pixel(36, 5), a_pixel(12, 5));
+  EXPECT_LT(a_pixel(7, 3), a_pixel(6, 3)) << "rows of seven share what neighbouring windows read";
+  EXPECT_DOUBLE_EQ(a_pixel(9, 3), a_pixel(7, 3));
 }
 
 TEST(KernelWork, StepsTakeAPassButBoundsInRegisters) {

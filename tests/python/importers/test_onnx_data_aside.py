@@ -14,6 +14,7 @@ import hetnn
 from hetnn.errors import InvalidModel
 from hetnn.importers.onnx import data_aside
 from hetnn.importers.onnx.data_aside import LARGE_BYTES, read_aside
+from hetnn.importers.onnx.graph import import_onnx
 from hetnn.importers.onnx.model import Weights
 from hetnn.importers.onnx.opened import import_opened
 
@@ -184,3 +185,18 @@ def test_a_file_that_changed_meanwhile_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(InvalidModel, match="of a file of 1000 bytes"):
         Weights(path).array(tensor)
+
+
+def test_a_model_read_aside_is_imported_again_with_its_file(tmp_path: Path) -> None:
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 512]) for name in "ab"]
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("MatMul", ["sum", "w"], ["y"])]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 64])
+    graph = helper.make_graph(nodes, "g", inputs, [output], [large("w", 512, 64)])
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph), path)
+    read = read_aside(path, MOST)
+    assert read is not None
+    imported = import_onnx(onnx.ModelProto.FromString(read), path=path)
+    assert imported.apart is not None
+    assert len(imported.graph.symbols) == 1
+    assert len(imported.apart().graph.symbols) == 2

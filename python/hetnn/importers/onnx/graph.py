@@ -44,7 +44,7 @@ def import_onnx(
     one in an input only; `opened` are inputs though the model has values for them; `path` is the file that a ModelProto
     was read from. Unsupported lists every operator that hetnn lacks with the names of its nodes, in one error.
     """
-    again = partial(import_onnx, model, fix)
+    again = partial(import_onnx, model, fix, path=path)
     if not isinstance(model, onnx.ModelProto):
         model, path = read_model(model)
     check_model(model)

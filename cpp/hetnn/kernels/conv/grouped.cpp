@@ -1,7 +1,8 @@
 // Convolution tiles of groups of four or eight channels for each instruction set.
 //
 // A vector of outputs belongs to several groups. Their inputs stand side by side, and so are read at once; for each of
-// a group's inputs the vector in which every lane holds its own group's is a permutation of what was read.
+// a group's inputs the vector in which every lane holds its own group's is a permutation of what was read. In rows of
+// windows of three columns each column is permuted once, for all windows that meet it.
 #include "hetnn/kernels/conv/sliding_tile.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -204,16 +205,25 @@ void GroupedRow(const SlidingTile& t) {
   for (int64_t channel = 0; channel < t.channels; channel += kLanes) RowSums<kCount, kStep, kWay>(t, channel);
 }
 
+template <int kCount, Way kWay>
+void SetRows(SlidingFunctions& functions, int64_t step) {
+  functions.uncut = step == 1 ? &GroupedRow<kCount, 1, kWay> : &GroupedRow<kCount, 2, kWay>;
+  functions.pixels = kCount;
+  functions.columns = (kCount - 1) * step + 3;
+}
+
+// Tiles of rows of the size of which fewer pixels are computed twice.
 template <Way kWay>
 SlidingFunctions FunctionsOf([[maybe_unused]] int64_t step, [[maybe_unused]] int64_t width) {
   SlidingFunctions functions{&Grouped<1, kWay>, &Grouped<PixelsOf(kWay), kWay>, PixelsOf(kWay)};
 #if HWY_TARGET != HWY_SCALAR
-  // Tiles of the size of which fewer pixels are computed twice.
-  const bool eight = width >= 8 && (width + 7) / 8 * 8 < (width + 6) / 7 * 7;
-  if (step == 0 || (step == 2 && eight)) return functions;
-  functions.uncut = step == 2 ? &GroupedRow<7, 2, kWay> : eight ? &GroupedRow<8, 1, kWay> : &GroupedRow<7, 1, kWay>;
-  functions.pixels = eight ? 8 : 7;
-  functions.columns = (functions.pixels - 1) * step + 3;
+  constexpr int kLeast = kLeastRow, kMost = kLeastRow + 1;
+  if (step == 0) return functions;
+  if (width >= kMost && (width + kMost - 1) / kMost * kMost < (width + kLeast - 1) / kLeast * kLeast) {
+    SetRows<kMost, kWay>(functions, step);
+  } else {
+    SetRows<kLeast, kWay>(functions, step);
+  }
 #endif
   return functions;
 }

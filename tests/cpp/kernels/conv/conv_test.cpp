@@ -204,9 +204,9 @@ TEST(Conv2d, NarrowGroups) {
 // Rows of tiles that share columns: of each size, at both borders, of steps and dilations, vectors partly filled.
 TEST(Conv2d, RowsOfNarrowGroups) {
   for (const int64_t inputs : {4, 8})
-    for (const int64_t groups : {2, 5, 9})
+    for (const int64_t groups : {5, 9})
       for (const int64_t step : {1, 2, 3})
-        for (const int64_t width : {6, 7, 8, 9, 15, 17, 28, 33})
+        for (const int64_t width : {8, 9, 15, 17, 34})
           for (const int64_t padding : {0, 1, 2})
             for (const int64_t dilation : {1, 2}) {
               check_conv({.c = groups * inputs,

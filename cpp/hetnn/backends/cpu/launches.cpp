@@ -212,9 +212,21 @@ std::optional<Chosen> chosen_among_others(const ir::Node& node, const Bindings& 
   return Chosen{best ? best : variant, std::move(concrete)};
 }
 
+namespace {
+
+// Whether one elementwise operator reads what the node makes, and nothing else.
+bool is_followed(const ir::Node& node) {
+  const auto& uses = node.output()->uses();
+  return uses.size() == 1 && uses.front().node->op().has(ops::Trait::elementwise);
+}
+
+}  // namespace
+
 bool computes_halves(const ir::Node& node, const Bindings& bindings) {
   const kernels::Variant* variant = variant_for(node, bindings);
   if (!variant || !variant->halves) return false;
+  // Beside one of f32 that takes the steps behind it, one that takes none makes kernels of them.
+  if (!variant->takes_steps && is_followed(node)) return false;
   const Launch alone = alone_of(node);
   return variant->halves(ConcreteLaunch(alone, {}, bindings).call());
 }

@@ -19,6 +19,10 @@ namespace {
 
 #include "hetnn/kernels/gemm/brain_micro-inl.h"
 
+// The elements of two halves in turns.
+alignas(64) constexpr uint16_t kAlternate[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                                 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
 #define HETNN_UNIT __attribute__((always_inline)) static inline HETNN_UNIT_ATTR
 struct Dots {
   static constexpr int kLanes = 16;
@@ -43,6 +47,19 @@ struct Dots {
     const __m256i halves = count >= kLanes ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))
                                            : _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1U << count) - 1), from);
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, _mm512_maskz_cvtepu16_epi32(kAll, halves), 16));
+  }
+  HETNN_UNIT __m512 First(__m512i pairs) { return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(kAll, pairs, 16)); }
+  HETNN_UNIT __m512 Second(__m512i pairs) {
+    return _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000))));
+  }
+  HETNN_UNIT void AddPairs(uint16_t* out, const uint16_t* addend, float low, float high) {
+    const __m512i a = _mm512_loadu_si512(out), b = _mm512_loadu_si512(addend);
+    const __m512 first = Bounded(_mm512_add_ps(First(a), First(b)), low, high);
+    const __m512 second = Bounded(_mm512_add_ps(Second(a), Second(b)), low, high);
+    // Those of one half, then those of the other.
+    const auto halves = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
+    const __m512i turned = _mm512_maskz_permutexvar_epi16(~__mmask32{0}, _mm512_load_si512(kAlternate), halves);
+    _mm512_storeu_si512(out, turned);
   }
   HETNN_UNIT void Store(__m512 sums, uint16_t* out, int64_t count) {
     const auto rounded = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums));

@@ -4,7 +4,8 @@
 //   Line(at)               pairs of columns as they are packed
 //   Spread(word)           one pair for all columns
 //   Multiply(sums, line, spread), Biased(sums, bias), Bounded(sums, low, high)
-//   Load(from, count), Add(sums, sums), Store(sums, out, count)    of values of bf16
+//   Load(from, count), Add(sums, sums), Store(sums, out, count)    of values of bf16, kLanes at most
+//   AddPairs(out, addend, low, high)    to 2 kLanes of values of bf16
 //
 // No guard: its functions are of whoever includes it.
 
@@ -45,28 +46,43 @@ HETNN_UNIT_ATTR void MultiplyBrains(const BrainTile& t) {
     // Behind the last element of an odd number stands nothing that may be read.
     if (t.k % 2 != 0) multiply(t.k - 1, std::integral_constant<size_t, 2>());
   }
+  // Kept here: stores might change what the tile says.
+  const float *const bias = t.bias, low = t.low, high = t.high;
+  const int64_t cols = t.cols, ld_out = t.ld_out;
+  uint16_t* out = t.out;
+  const auto finish = [&](auto whole) HETNN_UNIT_ATTR {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+    for (int r = 0; r < kRows; ++r, out += ld_out) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t col = static_cast<int64_t>(v) * Unit::kLanes;
-      if (col >= t.cols) break;
-      const auto sum = t.bias == nullptr ? sums[r][v] : Unit::Biased(sums[r][v], t.bias + col);
-      Unit::Store(Unit::Bounded(sum, t.low, t.high), t.out + r * t.ld_out + col, t.cols - col);
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t col = static_cast<int64_t>(v) * Unit::kLanes;
+        if (!decltype(whole)::value && col >= cols) break;
+        const auto sum = Unit::Bounded(Unit::Biased(sums[r][v], bias + col), low, high);
+        Unit::Store(sum, out + col, decltype(whole)::value ? Unit::kLanes : cols - col);
+      }
     }
+  };
+  if (cols >= static_cast<int64_t>(kVectors) * Unit::kLanes) {
+    finish(std::true_type());
+  } else {
+    finish(std::false_type());
   }
 }
 
 template <typename Unit>
 HETNN_UNIT_ATTR void AddBrains(const BrainSum& s) {
+  const int64_t cols = s.cols;
+  const float low = s.low, high = s.high;
   for (int64_t r = 0; r < s.rows; ++r) {
     uint16_t* const out = s.out + r * s.ld_out;
     const uint16_t* const addend = s.addend + r * s.ld_addend;
-    for (int64_t c = 0; c < s.cols; c += Unit::kLanes) {
-      const int64_t count = s.cols - c;
-      const auto sum = Unit::Add(Unit::Load(out + c, count), Unit::Load(addend + c, count));
-      Unit::Store(Unit::Bounded(sum, s.low, s.high), out + c, count);
-    }
+    const auto add = [&](int64_t col, int64_t count) HETNN_UNIT_ATTR {
+      const auto sum = Unit::Add(Unit::Load(out + col, count), Unit::Load(addend + col, count));
+      Unit::Store(Unit::Bounded(sum, low, high), out + col, count);
+    };
+    int64_t col = 0;
+    for (; col + 2 * Unit::kLanes <= cols; col += 2 * Unit::kLanes) Unit::AddPairs(out + col, addend + col, low, high);
+    for (; col < cols; col += Unit::kLanes) add(col, cols - col);
   }
 }
 

@@ -12,6 +12,10 @@
 
 namespace hetnn::kernels {
 
+inline constexpr int kMostBrainPanels = 2;
+/// Of columns without a bias.
+alignas(64) inline constexpr float kNoBias[kMostBrainPanels * kPanel] = {};
+
 struct BrainTile {
   const std::byte* const* rows = nullptr;  // rows[tap * rows_stride + r]: k elements of row r for that tap
   int64_t rows_stride = 0;
@@ -19,7 +23,7 @@ struct BrainTile {
   int64_t taps = 0, k = 0;
   const std::byte* panel = nullptr;  // [taps][pairs of k][16][2]; the second one's stands panel_stride bytes behind
   int64_t panel_stride = 0;
-  const float* bias = nullptr;                          // of whole panels; or null
+  const float* bias = kNoBias;                          // of whole panels
   float low = -std::numeric_limits<float>::infinity();  // of the result
   float high = std::numeric_limits<float>::infinity();
   uint16_t* out = nullptr;
@@ -39,8 +43,6 @@ struct BrainSum {
 };
 
 using BrainFunction = void (*)(const BrainTile&);
-
-inline constexpr int kMostBrainPanels = 2;
 
 struct BrainMicroTable {
   int max_rows[kMostBrainPanels + 1];                              // by panels; 0: no such tile

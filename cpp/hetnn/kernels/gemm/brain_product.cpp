@@ -106,7 +106,7 @@ void BrainProduct::run(const BrainRun& run, int thread, int threads, std::byte* 
     tile.rows_stride = place.rows_stride;
     tile.row_offset_bytes = place.row_offset_bytes;
     tile.panel = run.panels + place.panel * tile.panel_stride;
-    tile.bias = run.bias == nullptr ? nullptr : run.bias + place.col;
+    if (run.bias != nullptr) tile.bias = run.bias + place.col;
     tile.out = run.out + place.row * run.ld_out + place.col;
     tile.cols = place.cols;
     tile.prefetch = run.panels + place.fetch_begin_bytes;
@@ -125,7 +125,6 @@ void BrainProduct::run_tiles(const BrainRun& run, const EvenRows& rows, int thre
   if (pieces.begin == pieces.end || strips.begin == strips.end) return;
 
   alignas(64) float sums[kTilePieces * kTileRows * kTileCols];
-  alignas(64) const float zeros[kTileCols] = {};
   TilePiece table[TileSplit::kMostPieces];
   const int64_t panel_bytes = shape_.panel_bytes(), row_bytes = shape_.k * shape_.elem_bytes;
   const int64_t tiles = ceil_div(row_bytes, kTileBytes);
@@ -179,7 +178,7 @@ void BrainProduct::run_tiles(const BrainRun& run, const EvenRows& rows, int thre
       const bool fetches = number + 1 < strips.end && (begin == pieces.begin || split.strips_pass());
       block.prefetch_lines = fetches ? ceil_div(kTilePanels * panel_bytes / kLine_bytes, pairs * tiles) : 0;
       block.panel = run.panels + strip.panel * panel_bytes;
-      block.base = run.bias == nullptr ? zeros : run.bias + strip.col;
+      block.base = run.bias == nullptr ? kNoBias : run.bias + strip.col;
       block.prefetch = block.panel + kTilePanels * panel_bytes;
       for (int64_t i = 0; i < count; i += kTilePieces) {
         const int both = static_cast<int>(std::min<int64_t>(kTilePieces, count - i));

@@ -2,10 +2,10 @@
 #include "hetnn/kernels/pool/pool.h"
 
 #include <algorithm>
-#include <limits>
-#include <type_traits>
+#include <cstring>
 
 #include "hetnn/base/error.h"
+#include "hetnn/base/narrow_float.h"
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/epilogue.h"
 #include "hetnn/kernels/layout_adapter.h"
@@ -18,11 +18,34 @@ namespace {
 
 enum class PoolKind { max, average };
 
-/// Of f32; the largest of i8, too.
-template <typename T>
-class Pool final : public Kernel {
-  static constexpr bool kIsFloat = std::is_same_v<T, float>;
+// What a pool knows of the type of its elements.
+struct Elements {
+  PoolFunction reduce;
+  int64_t bytes;
+  uint32_t of_none;  // the bits of the result of no pixels
 
+  void fill(std::byte* out, int64_t count) const {
+    for (; count > 0; --count, out += bytes) std::memcpy(out, &of_none, static_cast<size_t>(bytes));
+  }
+};
+
+Elements elements_of(PoolKind kind, DType dtype) {
+  const PoolTable& table = pool_table();
+  if (kind == PoolKind::average) return {table.sum, 4, 0};
+  switch (dtype) {
+    case DType::f16:
+      return {table.max_halves, 2, 0xFC00};
+    case DType::bf16:
+      return {table.max_halves, 2, 0xFF80};
+    case DType::i8:
+      return {table.max_bytes, 1, 0x80};
+    default:
+      return {table.max, 4, 0xFF800000};
+  }
+}
+
+/// Of f32; the largest of i8, f16 and bf16, too.
+class Pool final : public Kernel {
  public:
   Pool(PoolKind kind, const KernelCall& call, const WindowGeometry& g)
       : kind_(kind),
@@ -30,7 +53,7 @@ class Pool final : public Kernel {
         count_include_pad_(call.params.integer("count_include_pad", 1) != 0),
         divisor_override_(call.params.integer("divisor_override", 0)),
         epilogue_(call, call.outputs[0]),
-        table_(&pool_table()),
+        elements_(elements_of(kind, call.inputs[0].dtype)),
         in_pitch_(call.inputs[0].pitch_elems),
         out_pitch_(call.outputs[0].pitch_elems),
         inner_{g.columns.windows(0, g.out_width, g.width).begin,
@@ -39,57 +62,48 @@ class Pool final : public Kernel {
   bool serial() const override { return g_.out_pixels() * g_.channels * g_.taps() < 16384; }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    const auto* x = reinterpret_cast<const T*>(inputs[0]);
-    auto* y = reinterpret_cast<T*>(outputs[0]);
+    const int64_t bytes = elements_.bytes;
     const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
     for (int64_t row = share.begin; row < share.end; ++row) {
       const int64_t n = row / g_.out_height;
       const int64_t oy = row % g_.out_height, iy = g_.rows.begin(oy);
       const ops::Interval cut_y = g_.rows.taps(oy, g_.height);
-      T* out_row = y + row * g_.out_width * out_pitch_;
+      std::byte* const out_row = outputs[0] + row * g_.out_width * out_pitch_ * bytes;
       for (int64_t ox = 0, count = 1; ox < g_.out_width; ox += count) {
         // Windows that no border cuts are alike.
         count = ox >= inner_.begin && ox < inner_.end ? inner_.end - ox : 1;
         const int64_t ix = g_.columns.begin(ox);
         const ops::Interval cut_x = g_.columns.taps(ox, g_.width);
-        T* out = out_row + ox * out_pitch_;
-        PoolWindowOf<T> window{};
+        PoolWindow window{};
+        window.out = out_row + ox * out_pitch_ * bytes;
         window.rows = cut_y.end - cut_y.begin;
         window.cols = cut_x.end - cut_x.begin;
         if (window.rows <= 0 || window.cols <= 0) {
           count = 1;
-          std::fill_n(out, g_.channels, kind_ == PoolKind::max ? kLeast : T{});
+          elements_.fill(window.out, g_.channels);
           continue;
         }
-        window.in = x + ((n * g_.height + iy + cut_y.begin * g_.rows.dilation) * g_.width + ix +
-                         cut_x.begin * g_.columns.dilation) *
-                            in_pitch_;
+        const int64_t in_row = n * g_.height + iy + cut_y.begin * g_.rows.dilation;
+        window.in = inputs[0] + (in_row * g_.width + ix + cut_x.begin * g_.columns.dilation) * in_pitch_ * bytes;
         window.row_stride = g_.rows.dilation * g_.width * in_pitch_;
         window.col_stride = g_.columns.dilation * in_pitch_;
-        window.out = out;
         window.channels = g_.channels;
         window.count = count;
         window.in_step = g_.columns.stride * in_pitch_;
         window.out_step = out_pitch_;
-        if constexpr (!kIsFloat) {
-          table_->max_bytes(window);
-        } else if (kind_ == PoolKind::max) {
-          table_->max(window);
-        } else {
+        window.infinity = static_cast<int16_t>(elements_.of_none & 0x7FFF);
+        if (kind_ == PoolKind::average)
           window.scale = 1.0f / static_cast<float>(divisor(oy, ox, window.rows * window.cols));
-          table_->sum(window);
-        }
+        elements_.reduce(window);
       }
-      if constexpr (kIsFloat) {
-        if (!epilogue_.empty())
-          epilogue_.apply(out_row, out_pitch_, g_.out_width, g_.channels, row * g_.out_width, 0, inputs);
+      if (!epilogue_.empty()) {
+        epilogue_.apply(reinterpret_cast<float*>(out_row), out_pitch_, g_.out_width, g_.channels, row * g_.out_width, 0,
+                        inputs);
       }
     }
   }
 
  private:
-  static constexpr T kLeast = kIsFloat ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::min();
-
   // With ceil mode a window may reach beyond the padded image; what lies there is never counted, as in torch.
   int64_t divisor(int64_t oy, int64_t ox, int64_t hits) const {
     if (divisor_override_ != 0) return divisor_override_;
@@ -102,7 +116,7 @@ class Pool final : public Kernel {
   bool count_include_pad_;
   int64_t divisor_override_;
   EpiloguePlan epilogue_;
-  const PoolTable* table_;
+  Elements elements_;
   int64_t in_pitch_, out_pitch_;
   Share inner_;  // windows that reach over neither end of a row
 };
@@ -133,16 +147,17 @@ class AdaptivePool final : public Kernel {
       const int64_t y1 = ((oy + 1) * g_.height + g_.out_height - 1) / g_.out_height;
       const int64_t x1 = ((ox + 1) * g_.width + g_.out_width - 1) / g_.out_width;
       PoolWindow window{};
-      window.in = x + ((n * g_.height + y0) * g_.width + x0) * in_pitch_ + channel;
+      window.in = reinterpret_cast<const std::byte*>(x + ((n * g_.height + y0) * g_.width + x0) * in_pitch_ + channel);
       window.row_stride = g_.width * in_pitch_;
       window.col_stride = in_pitch_;
       window.rows = y1 - y0;
       window.cols = x1 - x0;
-      window.out = y + pixel * out_pitch_ + channel;
+      float* const out = y + pixel * out_pitch_ + channel;
+      window.out = reinterpret_cast<std::byte*>(out);
       window.channels = std::min<int64_t>(64, g_.channels - channel);
       window.scale = 1.0f / static_cast<float>(window.rows * window.cols);
       table_->sum(window);
-      if (!epilogue_.empty()) epilogue_.apply(window.out, out_pitch_, 1, window.channels, pixel, channel, inputs);
+      if (!epilogue_.empty()) epilogue_.apply(out, out_pitch_, 1, window.channels, pixel, channel, inputs);
     }
   }
 
@@ -153,9 +168,9 @@ class AdaptivePool final : public Kernel {
   int64_t in_pitch_, out_pitch_;
 };
 
-template <PoolKind kind, typename T = float>
+template <PoolKind kind>
 std::unique_ptr<Kernel> make_nhwc_pool(const KernelCall& call) {
-  return std::make_unique<Pool<T>>(kind, call, pool_geometry(call, call.inputs[0], call.outputs[0]));
+  return std::make_unique<Pool>(kind, call, pool_geometry(call, call.inputs[0], call.outputs[0]));
 }
 
 std::unique_ptr<Kernel> make_nhwc_adaptive_pool(const KernelCall& call) {
@@ -189,11 +204,16 @@ Refusal serves_integer_max_pool2d(const KernelCall& call) {
       .hold(refuse_windows(call));
 }
 
+Refusal serves_half_max_pool2d(const KernelCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  return Terms("max_pool2d_f16", call)
+      .hold(is_narrow_float(dtype), "takes f16 or bf16; got ", dtype_name(dtype))
+      .of(dtype, 1)
+      .hold(refuse_windows(call));
+}
+
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::max>);
-}
-std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call) {
-  return make_with_nhwc(call, make_nhwc_pool<PoolKind::max, int8_t>);
 }
 std::unique_ptr<Kernel> make_avg_pool2d(const KernelCall& call) {
   return make_with_nhwc(call, make_nhwc_pool<PoolKind::average>);
@@ -267,9 +287,17 @@ std::span<const Variant> pool_variants() {
        .op = "max_pool2d",
        .speed = "pool",
        .serves = serves_integer_max_pool2d,
-       .create = make_integer_max_pool2d,
+       .create = make_max_pool2d,
        .layout = LayoutWish::channels_last,
        .integers = true,
+       .work = pool_work<PoolKind::max>},
+      {.name = "max_pool2d_f16",
+       .op = "max_pool2d",
+       .speed = "pool",
+       .serves = serves_half_max_pool2d,
+       .create = make_max_pool2d,
+       .layout = LayoutWish::channels_last,
+       .halves = [](const KernelCall& /*call*/) { return true; },
        .work = pool_work<PoolKind::max>},
       {.name = "max_pool_gradient",
        .op = "max_pool_gradient",

@@ -9,6 +9,7 @@
 // max_pool_gradient    x [N,C,H,W], gradient [N,C,OH,OW], nhwc or plain -> as x. params as max_pool2d's.
 // max_pool_indices     x [N,C,H,W] nhwc or plain -> i64 [N,C,OH,OW] plain. params as max_pool2d's.
 // max_pool2d_i8        the largest integer, of quantized i8 at one scale.
+// max_pool2d_f16       the largest value, of f16 or bf16 as they are.
 // f32 else.
 #pragma once
 
@@ -19,7 +20,7 @@ namespace hetnn::kernels {
 std::unique_ptr<Kernel> make_max_pool2d(const KernelCall& call);
 Refusal serves_pool2d(const KernelCall& call);
 Refusal serves_integer_max_pool2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_integer_max_pool2d(const KernelCall& call);
+Refusal serves_half_max_pool2d(const KernelCall& call);
 Refusal serves_max_pool_gradient(const KernelCall& call);
 std::unique_ptr<Kernel> make_max_pool_gradient(const KernelCall& call);
 Refusal serves_max_pool_indices(const KernelCall& call);

@@ -17,18 +17,26 @@ namespace hetnn::kernels {
 namespace HWY_NAMESPACE {
 namespace {
 
-enum class Reduction { kMax, kSum, kAccumulate };
+enum class Reduction { kMax, kSum };
+
+/// A window whose elements are of that type.
+template <typename T>
+struct Window : PoolWindow {
+  explicit Window(const PoolWindow& w) : PoolWindow(w) {}
+  const T* from() const { return reinterpret_cast<const T*>(in); }
+  T* to() const { return reinterpret_cast<T*>(out); }
+};
 
 template <Reduction kReduction, int kVectors, bool kTail>
-HWY_INLINE void ReduceChannels(const PoolWindow& w, int64_t channel, size_t lanes) {
+HWY_INLINE void ReduceChannels(const Window<float>& w, int64_t channel, size_t lanes) {
   const DF d;
   const auto load = [&](const float* p) HWY_ATTR { return kTail ? LoadFirst(p, lanes) : hn::LoadU(d, p); };
   VF acc[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v)
-    acc[v] = kReduction == Reduction::kMax ? load(w.in + channel + v * kLanes) : hn::Zero(d);
+    acc[v] = kReduction == Reduction::kMax ? load(w.from() + channel + v * kLanes) : hn::Zero(d);
   for (int64_t row = 0; row < w.rows; ++row) {
-    const float* in = w.in + row * w.row_stride + channel;
+    const float* in = w.from() + row * w.row_stride + channel;
     for (int64_t col = 0; col < w.cols; ++col, in += w.col_stride) {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
@@ -39,10 +47,9 @@ HWY_INLINE void ReduceChannels(const PoolWindow& w, int64_t channel, size_t lane
   }
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    float* out = w.out + channel + v * kLanes;
+    float* out = w.to() + channel + v * kLanes;
     VF y = acc[v];
     if (kReduction == Reduction::kSum) y = hn::Mul(y, hn::Set(d, w.scale));
-    if (kReduction == Reduction::kAccumulate) y = hn::Add(y, load(out));
     if (kTail) {
       StoreFirst(y, out, lanes);
     } else {
@@ -52,14 +59,16 @@ HWY_INLINE void ReduceChannels(const PoolWindow& w, int64_t channel, size_t lane
 }
 
 // body(w) for each window.
-template <typename Window, typename Body>
-HWY_INLINE void ForEach(Window w, const Body& body) {
-  for (; w.count > 0; --w.count, w.in += w.in_step, w.out += w.out_step) body(w);
+template <typename T, typename Body>
+HWY_INLINE void ForEach(const PoolWindow& windows, const Body& body) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  Window<T> w(windows);
+  for (; w.count > 0; --w.count, w.in += w.in_step * kBytes, w.out += w.out_step * kBytes) body(w);
 }
 
 template <Reduction kReduction>
 void Reduce(const PoolWindow& windows) {
-  ForEach(windows, [](const PoolWindow& w) HWY_ATTR {
+  ForEach<float>(windows, [](const Window<float>& w) HWY_ATTR {
     int64_t channel = 0;
     for (; channel + 4 * kLanes <= w.channels; channel += 4 * kLanes)
       ReduceChannels<kReduction, 4, false>(w, channel, kLanes);
@@ -69,33 +78,49 @@ void Reduce(const PoolWindow& windows) {
   });
 }
 
-HWY_INLINE void MaxOfBytes(const PoolWindowOf<int8_t>& w) {
-  const hn::CappedTag<int8_t, 64> d;
+// Of integers that are ordered as the values are: `rank` makes them, `value` makes values of them.
+template <typename T, typename Rank, typename Value>
+HWY_INLINE void MaxOfIntegers(const Window<T>& w, const Rank& rank, const Value& value) {
+  const hn::CappedTag<T, 64 / sizeof(T)> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t channel = 0; channel < w.channels; channel += lanes) {
     const int64_t n = HWY_MIN(lanes, w.channels - channel);
-    HWY_ALIGN int8_t part[64] = {};
-    const auto load = [&](const int8_t* p) HWY_ATTR {
-      if (n == lanes) return hn::LoadU(d, p);
-      std::memcpy(part, p, static_cast<size_t>(n));
-      return hn::Load(d, part);
+    HWY_ALIGN T part[64 / sizeof(T)] = {};
+    const auto load = [&](const T* p) HWY_ATTR {
+      if (n == lanes) return rank(hn::LoadU(d, p));
+      std::memcpy(part, p, static_cast<size_t>(n) * sizeof(T));
+      return rank(hn::Load(d, part));
     };
-    auto most = load(w.in + channel);
+    auto most = load(w.from() + channel);
     for (int64_t row = 0; row < w.rows; ++row) {
-      const int8_t* in = w.in + row * w.row_stride + channel;
+      const T* in = w.from() + row * w.row_stride + channel;
       for (int64_t col = 0; col < w.cols; ++col, in += w.col_stride) most = hn::Max(most, load(in));
     }
     if (n == lanes) {
-      hn::StoreU(most, d, w.out + channel);
+      hn::StoreU(value(most), d, w.to() + channel);
     } else {
-      hn::Store(most, d, part);
-      std::memcpy(w.out + channel, part, static_cast<size_t>(n));
+      hn::Store(value(most), d, part);
+      std::memcpy(w.to() + channel, part, static_cast<size_t>(n) * sizeof(T));
     }
   }
 }
 
-void MaxBytes(const PoolWindowOf<int8_t>& windows) {
-  ForEach(windows, [](const PoolWindowOf<int8_t>& w) HWY_ATTR { MaxOfBytes(w); });
+void MaxBytes(const PoolWindow& windows) {
+  const auto same = [](auto x) HWY_ATTR { return x; };
+  ForEach<int8_t>(windows, [&](const Window<int8_t>& w) HWY_ATTR { MaxOfIntegers(w, same, same); });
+}
+
+void MaxHalves(const PoolWindow& windows) {
+  const hn::CappedTag<int16_t, 32> d;
+  const auto magnitude = hn::Set(d, int16_t{0x7FFF}), infinity = hn::Set(d, windows.infinity);
+  // Magnitudes of negative values grow downwards. The other way round it is the same.
+  const auto turn = [=](auto x) HWY_ATTR { return hn::Xor(x, hn::And(hn::BroadcastSignBit(x), magnitude)); };
+  // A NaN of either sign is above all.
+  const auto rank = [=](auto x) HWY_ATTR {
+    const auto size = hn::And(x, magnitude);
+    return hn::IfThenElse(hn::Gt(size, infinity), size, turn(x));
+  };
+  ForEach<int16_t>(windows, [&](const Window<int16_t>& w) HWY_ATTR { MaxOfIntegers(w, rank, turn); });
 }
 
 // The taps are numbered as they come; f(number, element of `in`, element of `out`) for each.
@@ -141,8 +166,8 @@ void Route(const PoolRoute& w) {
 }
 
 const PoolTable* Table() {
-  static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &MaxBytes, &Reduce<Reduction::kSum>,
-                                       &Reduce<Reduction::kAccumulate>, &Route};
+  static constexpr PoolTable kTable = {&Reduce<Reduction::kMax>, &MaxBytes, &MaxHalves, &Reduce<Reduction::kSum>,
+                                       &Route};
   return &kTable;
 }
 

@@ -1,4 +1,6 @@
 // Pools against their meanings.
+#include <limits>
+
 #include "../kernel_runner.h"
 
 namespace hetnn::kernels::testing {
@@ -96,6 +98,38 @@ TEST(MaxPool2d, MatchesItsMeaning) {
                    {meaning("max_pool2d", {x}, std::move(attrs))}, 0.0, "max_pool2d");
     });
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(MaxPool2d, OfHalvesIsThatOfTheirValues) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<Case> cases = kCases;
+  cases.push_back({.c = 6, .h = 9, .w = 9, .kernel = {3, 3}, .stride = {1, 2}, .dilation = {2, 2}});
+  cases.push_back({.c = 64, .h = 12, .w = 12, .kernel = {3, 3}, .padding = {1, 1, 1, 1}});
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const Case& c : cases) {
+      for_layouts(c, [&](Tensor x, TensorView y) {
+        x.view.dtype = y.dtype = dtype;
+        x.values = short_values(x.view.elems(), 7);
+        const auto set = [&](size_t begin, double value) {
+          for (size_t k = begin; k < x.values.size(); k += 41) x.values[k] = value;
+        };
+        set(3, std::nan(""));
+        set(7, -std::nan(""));
+        set(11, kInfinity);
+        set(13, -kInfinity);
+        set(17, -0.0);
+        set(19, 1e-6);  // a denormal of f16
+        for (size_t k = 0; k < x.values.size(); ++k)
+          x.values[k] = static_cast<double>(widen_float(dtype, narrow_float(dtype, static_cast<float>(x.values[k]))));
+        ops::Attrs attrs = attrs_of(c);
+        attrs.emplace("dilation", dims_of(c.dilation));
+        check_kernel("max_pool2d_f16", {x}, {y},
+                     {{"kernel", c.kernel}, {"stride", c.stride}, {"padding", c.padding}, {"dilation", c.dilation}},
+                     {meaning("max_pool2d", {x}, std::move(attrs))}, 0.0, "max_pool2d_f16");
+      });
+      if (HasFatalFailure()) return;
+    }
   }
 }
 

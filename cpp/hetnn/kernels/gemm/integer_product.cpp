@@ -107,8 +107,7 @@ Refusal refuse_integer_steps(const KernelCall& call) {
               "takes an operand of a sum that lies as the result does; got ", view_text(other), " for ", view_text(y))
         .then([&]() -> Refusal {
           if (byte_sum_of(step).run != nullptr) return std::nullopt;
-          return "the scales of a sum behind a layer of integers have no quick "
-                 "way.";
+          return "the scales of a sum behind a layer of integers have no quick way.";
         });
   }
   return terms;

@@ -30,9 +30,9 @@ std::vector<Type> infer(const Call& call) {
                 to_string(call.integers("output_padding")), "."));
     }
     y.push_back(window[k].spread(x.shape[2 + k], extra[k]));
-    if (y.back().is_static() && y.back().value() < 1) {
+    if (y.back().is_static() && y.back().value() < 0) {
       fail(call, "conv_transpose2d_c6",
-           text("padding must leave something of the result; got input ", to_string(x.shape), ", weight ",
+           text("padding must take no more than there is; got input ", to_string(x.shape), ", weight ",
                 to_string(w.shape), ", padding ", to_string(call.integers("padding")), ". Pad less."));
     }
   }

@@ -163,7 +163,11 @@ TEST(IntegerLinear, ASumOfAnotherKindIsRefused) {
     return make_kernel(*find_kernel("linear_i8"), {inputs, outputs, params, steps});
   };
   const Step sum = {std::string(kSumOfI8), 2, {0.05, -7, 0.03, 1, 0.06, 0}};
-  EXPECT_NE(create(out, sum), nullptr);
+  try {
+    EXPECT_NE(create(out, sum), nullptr);
+  } catch (const Unsupported& error) {  // by the instruction set in use
+    EXPECT_NE(std::string(error.what()).find("no quick way"), std::string::npos) << error.what();
+  }
   EXPECT_THROW(create(plain_view(DType::i8, {2, 1}), sum), Unsupported);
   EXPECT_THROW(create(plain_view(DType::f32, {2, 4}), sum), Unsupported);
   EXPECT_THROW(create(out, {sum.function, 3, sum.values}), Unsupported);

@@ -17,6 +17,9 @@ from hetnn.importers.torch.rules.layers import with_addend
 
 
 def _norm(call: Call, x: Any, order: float, axes: list[int], keepdim: bool = False) -> Any:
+    # Of one element it is its size, whose square may lie beyond the type.
+    if order != 0 and all(x.shape[axis] == 1 for axis in axes or range(len(x.shape))):
+        order = math.inf
     return p_norm(call, x, order, lambda op, value: call.create(op, [value], axes=axes, keepdim=keepdim))
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from hetnn._core import Dim
 from hetnn.errors import Unsupported
 from hetnn.importers.lowering import sizes
-from hetnn.importers.lowering.sizes import WHOLE_END, less, maximum, never_negative, place_within
+from hetnn.importers.lowering.sizes import WHOLE_END, denied, equal, less, maximum, never_negative, place_within
 from hetnn.importers.torch.rules.call import Call, rule
 
 
@@ -44,15 +45,24 @@ def _cast(call: Call) -> Any:
     "_unsafe_view.default",
     "reshape.default",
     "flatten.using_ints",
-    "squeeze.dim",
-    "squeeze.dims",
-    "squeeze.default",
     "unsqueeze.default",
     "view_copy.default",
     "unflatten.int",
 )
 def _reshape(call: Call) -> Any:
     return call.reshape(call.args[call.names[0]], call.shape())
+
+
+@rule("squeeze.dim", "squeeze.dims", "squeeze.default")
+def _squeeze(call: Call) -> Any:
+    x, asked = call["self"], call.args.get("dim")
+    rank = len(x.shape)
+    axes = range(rank) if asked is None else [axis % rank for axis in ([asked] if isinstance(asked, int) else asked)]
+    for axis in axes if rank > 0 else ():
+        # Torch keeps an axis of open size, as if it never had one element.
+        if isinstance(is_kept := denied(equal(x.shape[axis], 1)), Dim):
+            call.create("require_sizes", [], holds=[is_kept], demand=f"{x.shape[axis]} != 1")
+    return call.reshape(x, call.shape())
 
 
 @rule("permute.default", "permute_copy.default")

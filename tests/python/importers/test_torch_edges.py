@@ -54,3 +54,13 @@ def test_an_axis_of_open_size_is_squeezed_as_torch_exported_it() -> None:
     np.testing.assert_array_equal(np.asarray(exe(x)), function(x).numpy())
     with pytest.raises(hetnn.InvalidModel, match="!= 1"):
         exe(torch.randn(1, 3, 2))
+
+
+@pytest.mark.parametrize("options", [{"target": "cpu"}, {"target": "cpu+relu-only", "rewrite": "always"}], ids=str)
+def test_transposed_rows_of_an_open_size_may_be_none(options: dict[str, str]) -> None:
+    function = Function(lambda x: F.conv_transpose2d(x, torch.ones(4, 3, 2, 2), None, (1, 2), (1, 1), (0, 1)))
+    varying = {"inputs": ({2: torch.export.Dim.AUTO},)}
+    exe = hetnn.compile(torch.export.export(function, (torch.randn(3, 4, 6, 2),), dynamic_shapes=varying), **options)
+    for rows in (6, 2, 1):
+        x = torch.randn(3, 4, rows, 2)
+        np.testing.assert_allclose(np.asarray(exe(x)), function(x).numpy(), rtol=1e-5, atol=1e-6)

@@ -71,11 +71,24 @@ Rule transposed_as_phases() {
 
 bool width_is_fixed(const Match& m) { return m.value("x")->shape()[3].is_static() || window_of(m)[0].stride == 1; }
 
+// Whether images of any size that the graph allows have rows and columns in the result, which a convolution asks for.
+bool leaves_something(const Match& m) {
+  const ops::Window at = window_of(m);
+  const std::vector<int64_t> extra = ops::per_axis(m.root()->call(), "output_padding", 2);
+  const Shape& x = m.value("x")->shape();
+  return std::ranges::all_of(std::array<size_t, 2>{0, 1}, [&](size_t k) {
+    const Dim least = x[2 + k].is_static() ? x[2 + k] : Dim(1);
+    return at[k].spread(least, extra[k]).value() > 0;
+  });
+}
+
 Rule transposed_as_dilated() {
   return {.name = "transposed_as_dilated",
           .equation = "conv_transpose2d(x, w; stride s) = conv2d(x with s - 1 zeros after each pixel, w turned round)",
           .pattern = layer("conv_transpose2d"),
-          .guards = {kArithmetic, {"the width of the image is fixed or rows have stride 1", width_is_fixed}},
+          .guards = {kArithmetic,
+                     {"the width of the image is fixed or rows have stride 1", width_is_fixed},
+                     {"no result is empty", leaves_something}},
           .exactness = kSums,
           .rewrite = [](const Match& m, Build& build) {
             const ops::Window at = window_of(m);

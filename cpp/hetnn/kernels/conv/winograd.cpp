@@ -129,16 +129,6 @@ class WinogradConv final : public Kernel {
   int64_t out_point() const { return whole_tiles_ * out_stride_ + kApart; }
   float* products(float* scratch) const { return scratch + tiles_.points() * in_point(); }
 
-  // The inputs of a tile.
-  void find_pixels(int64_t tile, const std::byte* input, const float** pixels) const {
-    const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
-    const Place at = tiles_.place_of(tile);
-    const int64_t iy = at.y - rows.before, ix = at.x - columns.before;
-    for (int64_t r = 0; r < rows.inputs; ++r)
-      for (int64_t c = 0; c < columns.inputs; ++c)
-        *pixels++ = non_finite_.pixel_at(input, at.n, iy + r * rows.step, ix + c * columns.step);
-  }
-
   // Each tile has its place in the block. Those that will be summed directly, many of whose elements are not finite,
   // come behind those that are multiplied, as many as are returned; of a block that all threads share, they stay.
   int64_t transform_input(int64_t begin, int64_t end, Team team, const std::byte* const* inputs, float* scratch,
@@ -146,10 +136,13 @@ class WinogradConv final : public Kernel {
     const Share share = share_of(end - begin, team.thread, team.threads);
     int64_t place = share.begin, last = share.end;
     const float *room[2][kWinogradPoints], **pixels = room[0], **next = room[1];
-    if (share.begin < share.end) find_pixels(begin + share.begin, inputs[0], next);
+    const auto find_pixels = [&](int64_t tile, const float** of_tile) {
+      non_finite_.find_pixels(tiles_.place_of(tile), inputs[0], of_tile);
+    };
+    if (share.begin < share.end) find_pixels(begin + share.begin, next);
     for (int64_t i = share.begin; i < share.end; ++i) {
       std::swap(pixels, next);
-      find_pixels(begin + std::min(i + 1, share.end - 1), inputs[0], next);
+      find_pixels(begin + std::min(i + 1, share.end - 1), next);
       const WinogradInputTile tile{pixels, g_.channels <= kMostFetched ? next : nullptr, scratch + place * in_stride_,
                                    in_point(), g_.channels};
       const bool finite = transforms_->input(tile);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "hetnn/kernels/gemm/panels.h"
 
@@ -16,22 +17,36 @@ NonFiniteTiles::NonFiniteTiles(const WindowGeometry& g, int64_t side, int64_t in
       in_stride_(in_stride),
       out_stride_(out_stride),
       panels_(out_stride / kPanel),
+      most_(tiles_.points() * g.channels / 16),
       zeros_(static_cast<size_t>(in_stride) * sizeof(float)),
       micro_(&micro_table()),
       transforms_(&winograd_table(side, tiles_.are_lines())) {
   width_ = micro_->panels_for(tiles_.outputs(), panels_, 2);
 }
 
+void NonFiniteTiles::find_pixels(const Place& at, const std::byte* input, const float** pixels) const {
+  const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
+  for (int64_t r = 0; r < rows.inputs; ++r) {
+    const int64_t y = at.y - rows.before + r * rows.step;
+    for (int64_t c = 0; c < columns.inputs; ++c) {
+      const int64_t x = at.x - columns.before + c * columns.step;
+      const bool inside = y >= 0 && y < g_.height && x >= 0 && x < g_.width;
+      *pixels++ = inside ? reinterpret_cast<const float*>(input) + ((at.n * g_.height + y) * g_.width + x) * in_pitch_
+                         : zeros_.as<float>();
+    }
+  }
+}
+
 bool NonFiniteTiles::transform(WinogradInputTile tile, float* room) const {
+  WinogradElements* const elements = elements_in(room);
+  const int64_t count = transforms_->find_non_finite(tile.pixels, tiles_.points(), g_.channels, elements, most_);
+  if (count < 0) return false;
   const float* parts[kWinogradPoints];
-  // One by one, so many take about as long as all of a tile's products.
-  const int64_t most = tiles_.points() * g_.channels / 16;
-  int64_t non_finite = 0;
-  for (int64_t p = 0; p < tiles_.points(); ++p) {
-    float* const part = room + p * in_stride_;
-    non_finite += transforms_->finite_part(tile.pixels[p], g_.channels, part);
-    if (non_finite > most) return false;
-    parts[p] = part;
+  std::copy_n(tile.pixels, tiles_.points(), parts);
+  for (const WinogradElements* e = elements; e < elements + count; ++e) {
+    float* const part = room + e->point * in_stride_;
+    if (std::exchange(parts[e->point], part) != part) std::copy_n(tile.pixels[e->point], g_.channels, part);
+    e->for_each([part](int64_t channel) { part[channel] = 0; });
   }
   tile.pixels = parts;
   return transforms_->input(tile);
@@ -40,7 +55,6 @@ bool NonFiniteTiles::transform(WinogradInputTile tile, float* room) const {
 const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place& at, const std::byte* const* inputs,
                                      float* room) const {
   constexpr float kAny = std::numeric_limits<float>::infinity();
-  const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
   float* const sums = room + tiles_.points() * in_stride_;
   WinogradOutputTile plain{};
   plain.from = tile.from;
@@ -54,9 +68,14 @@ const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place
   plain.lo = -kAny;
   plain.hi = kAny;
   if (transforms_->output(plain) < tile.channels) return nullptr;
-  const bool line = tiles_.are_lines();
+  const float* pixels[kWinogradPoints];
+  find_pixels(at, inputs[0], pixels);
+  WinogradElements* const elements = elements_in(room);
   const int64_t tap_elems = g_.channels * kPanel;
   WinogradProducts products{};
+  products.pixels = pixels;
+  products.elements = elements;
+  products.count = transforms_->find_non_finite(pixels, tiles_.points(), g_.channels, elements, most_);
   products.rows = plain.rows;
   products.cols = plain.cols;
   products.row_stride = tap_elems * g_.columns.kernel;
@@ -65,21 +84,8 @@ const float* NonFiniteTiles::sums_of(const WinogradOutputTile& tile, const Place
   products.panels = panels_;
   products.sums = sums;
   products.sum_stride = out_stride_;
-  const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_, tiles_.side));
-  for (int64_t r = 0; r < rows.inputs; ++r) {
-    for (int64_t c = 0; c < columns.inputs; ++c) {
-      const float* const pixel =
-          pixel_at(inputs[0], at.n, at.y - rows.before + r * rows.step, at.x - columns.before + c * columns.step);
-      products.r = line ? 0 : r;
-      products.c = line ? r + c : c;
-      const auto next = [&](int64_t channel) { return transforms_->next_non_finite(pixel, channel, g_.channels); };
-      for (int64_t channel = next(0); channel < g_.channels; channel = next(channel + 1)) {
-        products.x = pixel[channel];
-        products.weights = weights + channel * kPanel;
-        transforms_->add_products(products);
-      }
-    }
-  }
+  products.weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_, tiles_.side));
+  transforms_->add_products(products);
   return sums;
 }
 
@@ -94,14 +100,12 @@ bool NonFiniteTiles::has_nan(const float* pixel) const {
 }
 
 // Whether every output of a tile reads such a pixel.
-bool NonFiniteTiles::read_nan(const Place& at, const std::byte* input) const {
+bool NonFiniteTiles::read_nan(const Place& at, const float* const* pixels) const {
   const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
   uint64_t nan = 0;  // pixels, a byte a row of them
   for (int64_t row = 0; row < rows.inputs; ++row)
     for (int64_t col = 0; col < columns.inputs; ++col)
-      if (has_nan(
-              pixel_at(input, at.n, at.y - rows.before + row * rows.step, at.x - columns.before + col * columns.step)))
-        nan |= 1ULL << (row * 8 + col);
+      if (has_nan(*pixels++)) nan |= 1ULL << (row * 8 + col);
   const uint64_t window = (columns.inputs == 1 ? 0x010101U : 0x070707U) & (rows.inputs == 1 ? 0xFFU : 0xFFFFFFU);
   for (int64_t row = 0; row < at.rows; ++row)
     for (int64_t col = 0; col < at.cols; ++col)
@@ -111,15 +115,16 @@ bool NonFiniteTiles::read_nan(const Place& at, const std::byte* input) const {
 
 void NonFiniteTiles::sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, Sums sums) const {
   const int64_t outputs = tiles_.outputs();
-  const WinogradAxis &rows = tiles_.rows, &columns = tiles_.columns;
+  const WinogradAxis& columns = tiles_.columns;
   const auto* weights = reinterpret_cast<const float*>(inputs[1] + transformed_bytes(g_, tiles_.side));
+  const float* of_tile[kWinogradPoints];
+  find_pixels(at, inputs[0], of_tile);
   const std::byte* pixels[9 * kWinogradOutput * kWinogradOutput];
   const auto find_pixels_of = [&](int64_t tap) {
     for (int64_t output = 0; output < outputs; ++output) {
       const int64_t row = output / columns.outputs + tap / g_.columns.kernel;
       const int64_t col = output % columns.outputs + tap % g_.columns.kernel;
-      pixels[tap * outputs + output] = reinterpret_cast<const std::byte*>(
-          pixel_at(inputs[0], at.n, at.y - rows.before + row * rows.step, at.x - columns.before + col * columns.step));
+      pixels[tap * outputs + output] = reinterpret_cast<const std::byte*>(of_tile[row * columns.inputs + col]);
     }
   };
   alignas(64) float room[kMaxTileElems];
@@ -135,7 +140,7 @@ void NonFiniteTiles::sum_directly(const Place& at, int64_t channel, const std::b
   find_pixels_of(middle);
   sum_tile(part, pixels + middle * outputs, weights + middle * g_.channels * kPanel, channel, sums);
   if (are_nan(at, sums, channel)) return;
-  if (read_nan(at, inputs[0])) {
+  if (read_nan(at, of_tile)) {
     for (int64_t output = 0; output < outputs; ++output)
       std::fill_n(sums.of(output) + channel, out_stride_ - channel, std::numeric_limits<float>::quiet_NaN());
     return;

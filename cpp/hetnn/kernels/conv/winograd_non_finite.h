@@ -24,14 +24,12 @@ class NonFiniteTiles {
   /// `in_pitch`: elements between pixels; the strides: channels up to what transforms read and write.
   NonFiniteTiles(const WindowGeometry& g, int64_t side, int64_t in_pitch, int64_t in_stride, int64_t out_stride);
 
-  /// A pixel of the input, or zeros where there is none.
-  const float* pixel_at(const std::byte* input, int64_t n, int64_t y, int64_t x) const {
-    if (y < 0 || y >= g_.height || x < 0 || x >= g_.width) return zeros_.as<float>();
-    return reinterpret_cast<const float*>(input) + ((n * g_.height + y) * g_.width + x) * in_pitch_;
-  }
-  /// Of the inputs of a tile without what is not finite, and of its sums.
+  /// The inputs of a tile, zeros where there are none.
+  void find_pixels(const Place& at, const std::byte* input, const float** pixels) const;
+  /// Of the inputs of a tile without what is not finite, of where that is, and of its sums.
   int64_t room_bytes() const {
-    return (tiles_.points() * in_stride_ + tiles_.outputs() * out_stride_) * static_cast<int64_t>(sizeof(float));
+    return (tiles_.points() * in_stride_ + tiles_.outputs() * out_stride_) * static_cast<int64_t>(sizeof(float)) +
+           (most_ * static_cast<int64_t>(sizeof(WinogradElements)) + 63) / 64 * 64;
   }
   /// Transforms a tile without its elements that are not finite; false where they are many.
   bool transform(WinogradInputTile tile, float* room) const;
@@ -43,8 +41,11 @@ class NonFiniteTiles {
   void sum_directly(const Place& at, int64_t channel, const std::byte* const* inputs, Sums sums) const;
 
  private:
+  WinogradElements* elements_in(float* room) const {
+    return reinterpret_cast<WinogradElements*>(room + tiles_.points() * in_stride_ + tiles_.outputs() * out_stride_);
+  }
   bool has_nan(const float* pixel) const;
-  bool read_nan(const Place& at, const std::byte* input) const;
+  bool read_nan(const Place& at, const float* const* pixels) const;
   bool are_nan(const Place& at, Sums sums, int64_t channel) const;
   void sum_tile(MicroTile& part, const std::byte* const* pixels, const float* weights, int64_t channel,
                 Sums sums) const;
@@ -53,6 +54,7 @@ class NonFiniteTiles {
   WinogradTiles tiles_;
   int64_t in_pitch_, in_stride_, out_stride_;
   int64_t panels_;
+  int64_t most_;  // elements of a tile: one by one, more take about as long as all of its products
   AlignedBuffer zeros_;
   const MicroTable* micro_;
   const WinogradTable* transforms_;

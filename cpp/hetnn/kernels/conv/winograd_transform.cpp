@@ -223,41 +223,50 @@ void OutputTileOfSums(const WinogradOutputTile& t, int64_t channel) {
   }
 }
 
-int64_t FinitePart(const float* pixel, int64_t channels, float* to) {
+int64_t FindNonFinite(const float* const* pixels, int64_t points, int64_t channels, WinogradElements* found,
+                      int64_t most) {
   const DF d;
-  int64_t non_finite = 0;
-  for (int64_t channel = 0; channel < channels; channel += kLanes) {
-    const auto lanes = static_cast<size_t>(HWY_MIN(kLanes, channels - channel));
-    const VF x = LoadFirst(pixel + channel, lanes);
-    const auto is_finite = hn::Eq(hn::Sub(x, x), hn::Zero(d));
-    non_finite += kLanes - static_cast<int64_t>(hn::CountTrue(d, is_finite));
-    StoreFirst(hn::IfThenElseZero(is_finite, x), to + channel, lanes);
+  const WinogradElements* const begin = found;
+  for (int64_t point = 0; point < points; ++point) {
+    for (int64_t channel = 0; channel < channels; channel += kLanes) {
+      const float* const at = pixels[point] + channel;
+      const int64_t left = channels - channel;
+      const VF x = left >= kLanes ? hn::LoadU(d, at) : LoadFirst(at, static_cast<size_t>(left));
+      const auto is_finite = hn::Eq(hn::Sub(x, x), hn::Zero(d));
+      if (hn::AllTrue(d, is_finite)) continue;
+      uint8_t bytes[8] = {};
+      hn::StoreMaskBits(d, hn::Not(is_finite), bytes);
+      uint64_t lanes = 0;
+      for (size_t k = 0; k < 8; ++k) lanes |= uint64_t{bytes[k]} << 8 * k;
+      most -= std::popcount(lanes);
+      if (most < 0) return -1;
+      *found++ = {static_cast<int32_t>(point), static_cast<int32_t>(channel), lanes};
+    }
   }
-  return non_finite;
-}
-
-int64_t NextNonFinite(const float* pixel, int64_t channel, int64_t channels) {
-  const DF d;
-  for (; channel < channels; channel += kLanes) {
-    const VF x = LoadFirst(pixel + channel, static_cast<size_t>(HWY_MIN(kLanes, channels - channel)));
-    const intptr_t found = hn::FindFirstTrue(d, hn::Not(hn::Eq(hn::Sub(x, x), hn::Zero(d))));
-    if (found >= 0) return channel + found;
-  }
-  return channels;
+  return found - begin;
 }
 
 void AddProducts(const WinogradProducts& t) {
   constexpr int64_t kColumns = 16, kTaps = 3;
   const DF d;
-  const VF x = hn::Set(d, t.x);
-  for (int64_t i = HWY_MAX(int64_t{0}, t.r - kTaps + 1); i <= HWY_MIN(t.r, t.rows - 1); ++i) {
-    for (int64_t j = HWY_MAX(int64_t{0}, t.c - kTaps + 1); j <= HWY_MIN(t.c, t.cols - 1); ++j) {
-      const float* weights = t.weights + (t.r - i) * t.row_stride + (t.c - j) * t.column_stride;
-      float* sums = t.sums + (i * t.cols + j) * t.sum_stride;
-      for (int64_t panel = 0; panel < t.panels; ++panel, weights += t.panel_stride, sums += kColumns)
-        for (int64_t k = 0; k < kColumns; k += kLanes)
-          hn::StoreU(hn::MulAdd(x, hn::LoadU(d, weights + k), hn::LoadU(d, sums + k)), d, sums + k);
-    }
+  const int64_t inputs = t.cols + kTaps - 1;
+  int64_t r = 0;
+  for (const WinogradElements* e = t.elements; e < t.elements + t.count; ++e) {
+    while (e->point >= (r + 1) * inputs) ++r;
+    const int64_t c = e->point - r * inputs;
+    e->for_each([&](int64_t channel) HWY_ATTR {
+      const VF x = hn::Set(d, t.pixels[e->point][channel]);
+      const float* const of_channel = t.weights + channel * kColumns;
+      for (int64_t i = HWY_MAX(int64_t{0}, r - kTaps + 1); i <= HWY_MIN(r, t.rows - 1); ++i) {
+        for (int64_t j = HWY_MAX(int64_t{0}, c - kTaps + 1); j <= HWY_MIN(c, t.cols - 1); ++j) {
+          const float* weights = of_channel + (r - i) * t.row_stride + (c - j) * t.column_stride;
+          float* sums = t.sums + (i * t.cols + j) * t.sum_stride;
+          for (int64_t panel = 0; panel < t.panels; ++panel, weights += t.panel_stride, sums += kColumns)
+            for (int64_t k = 0; k < kColumns; k += kLanes)
+              hn::StoreU(hn::MulAdd(x, hn::LoadU(d, weights + k), hn::LoadU(d, sums + k)), d, sums + k);
+        }
+      }
+    });
   }
 }
 
@@ -282,10 +291,9 @@ void TransformWeights(const WinogradWeights& t) {
 }
 
 template <int kSide, bool kLine>
-constexpr WinogradTable kTableOf = {&InputTile<kSide, kLine>, &OutputTile<kSide, kLine>,
-                                    &OutputTileOfSums<kSide>, &FinitePart,
-                                    &NextNonFinite,           &AddProducts,
-                                    &TransformWeights};
+constexpr WinogradTable kTableOf = {
+    &InputTile<kSide, kLine>, &OutputTile<kSide, kLine>, &OutputTileOfSums<kSide>, &FindNonFinite, &AddProducts,
+    &TransformWeights};
 
 const WinogradTable* Table(int64_t side, bool lines) {
   return lines ? &kTableOf<4, true> : side == 4 ? &kTableOf<4, false> : &kTableOf<2, false>;

@@ -5,6 +5,7 @@
 // arXiv 1803.10986). Of two they are 0, +-1 and infinity.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace hetnn::kernels {
@@ -44,12 +45,26 @@ struct WinogradOutputTile {
   float lo, hi;
 };
 
+/// Elements of a tile's inputs: of pixels[point] the channels behind `channel` that have a bit.
+struct WinogradElements {
+  int32_t point, channel;
+  uint64_t lanes;
+
+  /// f(channel) for each.
+  template <typename F>
+  void for_each(const F& f) const {
+    for (uint64_t rest = lanes; rest != 0; rest &= rest - 1) f(channel + std::countr_zero(rest));
+  }
+};
+
 /// sums[(i * cols + j) * sum_stride + 16 * p + k] += x * weights[p * panel_stride + (r - i) * row_stride +
-/// (c - j) * column_stride + k] for every output i, j whose window holds the input r, c of a tile, of a line 0, c,
-/// which has one row of outputs, and for the 16 columns k of so many panels p.
+/// (c - j) * column_stride + 16 * channel + k] for each of some inputs x = pixels[r * (cols + 2) + c][channel] of a
+/// tile, of a line r = 0, for every output i, j whose window holds it, and for the 16 columns k of so many panels p.
 struct WinogradProducts {
-  float x;
-  int64_t rows, cols, r, c;  // of the tile's outputs; of the input
+  const float* const* pixels;
+  const WinogradElements* elements;  // by points
+  int64_t count;
+  int64_t rows, cols;  // of the tile's outputs
   const float* weights;
   int64_t row_stride, column_stride, panel_stride, panels;
   float* sums;
@@ -73,10 +88,10 @@ struct WinogradTable {
   int64_t (*output)(const WinogradOutputTile&);
   /// The same of sums, from `channel` on.
   void (*output_of_sums)(const WinogradOutputTile&, int64_t channel);
-  /// A pixel's channels, with zeros in place of those that are not finite: how many such there are.
-  int64_t (*finite_part)(const float* pixel, int64_t channels, float* to);
-  /// The first channel of a pixel, from one on, that is not finite; otherwise `channels`.
-  int64_t (*next_non_finite)(const float* pixel, int64_t channel, int64_t channels);
+  /// Those of a tile's inputs that are not finite, by points: how many entries they take; -1 where they are more than
+  /// `most`.
+  int64_t (*find_non_finite)(const float* const* pixels, int64_t points, int64_t channels, WinogradElements* found,
+                             int64_t most);
   void (*add_products)(const WinogradProducts&);
   /// Of tiles of two outputs a side, whatever the table's own are.
   void (*weights)(const WinogradWeights&);

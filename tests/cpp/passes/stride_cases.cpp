@@ -91,6 +91,11 @@ const Cases& stride_cases() {
   %k = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
   %y = conv_transpose2d(%x, %k) {stride = [2,2]} : f32[1,1,4,2*w]
 })"},
+          {"transposed_as_dilated", "no result is empty",
+           R"(graph @g {stage = canonical, symbols = [h: 1..64 = 4]} (%x: f32[1,1,h,2]) -> (%y) {
+  %k = constant() {value = f32[1,1,2,2] {1, 2, 3, 4}} : f32[1,1,2,2]
+  %y = conv_transpose2d(%x, %k) {padding = [1,0]} : f32[1,1,h - 1,3]
+})"},
           {"strided_as_channels", "the weights are real",
            R"(graph @g {stage = canonical} (%x: i32[1,1,2,2]) -> (%y) {
   %w = constant() {value = i32[1,1,1,1] {1}} : i32[1,1,1,1]

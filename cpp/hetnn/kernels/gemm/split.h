@@ -189,6 +189,12 @@ class PanelSplit {
       if (asks_even) {
         each_tile([&](int64_t i, int64_t begin, int64_t count) {
           even_bytes[i] = source.fill_even(block_begin + begin, count, table + begin, block_rows);
+          if (strips.end - strips.begin < kLeastStripsOfCopies || !collide(even_bytes[i], count)) return;
+          std::byte* const room = scratch + room_begin_ + begin * apart_bytes();
+          for (int64_t r = 0; r < count; ++r)
+            std::copy_n(table[begin] + r * even_bytes[i], shape_.k * 4, room + r * apart_bytes());
+          table[begin] = room;
+          even_bytes[i] = apart_bytes();
         });
       } else {
         source.fill(block_begin, block_rows, table, block_rows);
@@ -228,6 +234,14 @@ class PanelSplit {
     int64_t row_offset_bytes;
   };
   ThreadGrid grid_for(int threads) const;
+  // The first level of the caches we know keeps few lines of those that lie so far apart: of a tile's rows, which are
+  // read side by side, each would push others out before all of its line is used. Their copies lie a line further
+  // apart.
+  static constexpr int64_t kColliding_bytes = 4096, kLinesKept = 8, kLeastStripsOfCopies = 3;
+  bool collide(int64_t even_bytes, int64_t rows) const {
+    return room_begin_ > 0 && rows > kLinesKept && even_bytes > 0 && even_bytes % kColliding_bytes == 0;
+  }
+  int64_t apart_bytes() const { return shape_.k * 4 + 64; }
   int64_t table_bytes() const {
     return block_rows() * std::max<int64_t>(1, shape_.taps) * static_cast<int64_t>(sizeof(const std::byte*));
   }
@@ -254,6 +268,7 @@ class PanelSplit {
   int64_t row_block_ = 1;
   bool keeps_weights_ = false;
   int64_t scratch_bytes_per_thread_ = 0;
+  int64_t room_begin_ = 0;  // of the copies of a block's rows, in scratch; 0 where there are none
   // A group's strips are as wide as a tile, but for the last: of these, where they begin behind the wide ones and end.
   int64_t strips_per_group_ = 0;
   std::vector<int> last_panels_;

@@ -26,6 +26,21 @@ TEST(Linear, LargeSizesSplitOverThreadsWithoutChangingBits) {
                2e-6, "linear large");
 }
 
+TEST(Linear, RowsThatCollideInTheFirstLevelAreReadFromCopies) {
+  for (const int64_t k : {1024, 2048}) {
+    for (const int64_t m : {1, 9, 30, 61}) {
+      for (const int64_t n : {40, 130}) {
+        const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), full = random_plain({m, n}, 3);
+        auto expected = meaning("linear", {x, w});
+        for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, expected[i] + full.values[i]);
+        check_kernel("linear", {x, w, full}, {TensorView::plain(DType::f32, std::vector<int64_t>{m, n})}, {},
+                     {expected}, 1e-5, "linear of colliding rows", {{"add", 2, {}}, {"relu", -1, {}}});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST(Linear, EpilogueAddsScalesAndActivates) {
   const int64_t m = 19, n = 37, k = 21;
   const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), b = random_plain({n}, 3);

@@ -20,6 +20,7 @@ CASES: dict[str, tuple[Callable[..., torch.Tensor], torch.Tensor]] = {
         lambda x: F.conv_transpose2d(x, torch.ones(4, 3, 2, 2), None, (1, 2), (1, 1), (0, 1)),
         torch.randn(3, 4, 1, 2),
     ),
+    "a number squeezed": (lambda x: x.sum().squeeze(0).squeeze(-1).squeeze((0,)).squeeze(), torch.randn(3)),
     "slopes behind a number": (lambda x: F.prelu(torch.sum(x, (0,)), torch.tensor([0.25])), torch.tensor([-3.0, 1.0])),
     "steps behind a norm without pixels": (
         lambda x: torch.fmod(torch.tanh(F.group_norm(x, 1, GAINS, GAINS, 0.1)), 1.098),

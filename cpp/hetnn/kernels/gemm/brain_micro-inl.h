@@ -5,7 +5,7 @@
 //   Spread(word)           one pair for all columns
 //   Multiply(sums, line, spread), Biased(sums, bias), Bounded(sums, low, high)
 //   Load(from, count), Add(sums, sums), Store(sums, out, count)    of values of bf16, kLanes at most
-//   AddPairs(out, addend, low, high)    to 2 kLanes of values of bf16
+//   AddPairs(out, addend, low, high)    to 2 kLanes of them at once; where there is a quick way
 //
 // No guard: its functions are of whoever includes it.
 
@@ -81,7 +81,10 @@ HETNN_UNIT_ATTR void AddBrains(const BrainSum& s) {
       Unit::Store(Unit::Bounded(sum, low, high), out + col, count);
     };
     int64_t col = 0;
-    for (; col + 2 * Unit::kLanes <= cols; col += 2 * Unit::kLanes) Unit::AddPairs(out + col, addend + col, low, high);
+    if constexpr (requires { &Unit::AddPairs; }) {
+      for (; col + 2 * Unit::kLanes <= cols; col += 2 * Unit::kLanes)
+        Unit::AddPairs(out + col, addend + col, low, high);
+    }
     for (; col < cols; col += Unit::kLanes) add(col, cols - col);
   }
 }

@@ -57,10 +57,6 @@ struct Widened {
     convert.widen(from, lanes, HWY_MIN(count, int64_t{kLanes}));
     return hn::Load(DF(), lanes);
   }
-  static HWY_INLINE void AddPairs(uint16_t* out, const uint16_t* addend, float low, float high) {
-    for (int64_t i = 0; i < 2 * kLanes; i += kLanes)
-      Store(Bounded(Add(Load(out + i, kLanes), Load(addend + i, kLanes)), low, high), out + i, kLanes);
-  }
   static HWY_NOINLINE void Store(VF sums, uint16_t* out, int64_t count) {
     HWY_ALIGN float lanes[kLanes];
     hn::Store(sums, DF(), lanes);

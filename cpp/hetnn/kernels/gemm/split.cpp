@@ -46,8 +46,8 @@ PanelSplit::PanelSplit(const PanelShape& shape, std::span<const int> max_rows, i
   if (keeps_weights_) row_block_ = tile_rows_;
   const int64_t tiles = parts_of(block_rows(), tile_rows_);
   scratch_bytes_per_thread_ = ceil_div(table_bytes() + tiles * static_cast<int64_t>(sizeof(int64_t)), 64) * 64;
-  const bool is_plain = shape_.elem_bytes == 4 && shape_.taps == 1 && shape_.groups == 1;
-  if (is_plain && strips() >= kLeastStripsOfCopies && shape_.rows > kLinesKept &&
+  const bool are_dense = shape_.elem_bytes == 4 && shape_.taps == 1 && shape_.groups == 1;
+  if (are_dense && strips() >= kLeastStripsOfCopies && shape_.rows > kLinesKept &&
       shape_.k * 4 % kColliding_bytes == 0) {
     room_begin_ = scratch_bytes_per_thread_;
     scratch_bytes_per_thread_ += block_rows() * apart_bytes();

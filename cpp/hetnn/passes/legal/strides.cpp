@@ -71,7 +71,7 @@ Rule transposed_as_phases() {
 
 bool width_is_fixed(const Match& m) { return m.value("x")->shape()[3].is_static() || window_of(m)[0].stride == 1; }
 
-// Whether images of any size that the graph allows have rows and columns in the result, which a convolution asks for.
+// Whether images of a row and a column or more have such in the result, which a convolution asks for.
 bool leaves_something(const Match& m) {
   const ops::Window at = window_of(m);
   const std::vector<int64_t> extra = ops::per_axis(m.root()->call(), "output_padding", 2);

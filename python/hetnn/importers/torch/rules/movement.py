@@ -55,13 +55,13 @@ def _reshape(call: Call) -> Any:
 
 @rule("squeeze.dim", "squeeze.dims", "squeeze.default")
 def _squeeze(call: Call) -> Any:
-    x, asked = call["self"], call.args.get("dim")
-    rank = len(x.shape)
-    axes = range(rank) if asked is None else [axis % rank for axis in ([asked] if isinstance(asked, int) else asked)]
-    for axis in axes if rank > 0 else ():
+    x = call["self"]
+    asked = call.args.get("dim", range(len(x.shape)))
+    axes = [asked] if isinstance(asked, int) else asked
+    for size in [x.shape[axis] for axis in axes] if x.shape else ():  # a number has axis 0, too
         # Torch keeps an axis of open size, as if it never had one element.
-        if isinstance(is_kept := denied(equal(x.shape[axis], 1)), Dim):
-            call.create("require_sizes", [], holds=[is_kept], demand=f"{x.shape[axis]} != 1")
+        if isinstance(is_kept := denied(equal(size, 1)), Dim):
+            call.create("require_sizes", [], holds=[is_kept], demand=f"{size} != 1")
     return call.reshape(x, call.shape())
 
 

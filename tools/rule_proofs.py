@@ -247,6 +247,15 @@ def softmax(x: Value, axis: int) -> Value:
     return elementwise(div, powers, reduced(add, powers, [axis], True))
 
 
+def scaled(given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """An image scaled, shifted and clipped a channel."""
+    x, _, scale, _, shift = (*given, None, None)[:5]
+    out = elementwise(mul, x, scale)
+    if shift is not None:
+        out = elementwise(add, out, shift)
+    return elementwise(lambda e: at_least(e, ZERO), out) if attrs.get("relu") else out
+
+
 def layer_norm(x: Value, given: list[Value | None], attrs: dict[str, Any]) -> Value:
     """Over the last axes."""
     axes = list(range(x.ndim - int(attrs.get("axes", 1)), x.ndim))
@@ -372,7 +381,7 @@ def meaning(op: str, given: list[Value | None], attrs: dict[str, Any]) -> Value:
         "adaptive_avg_pool2d": lambda: averaged(x, attrs["output_size"]),
         "conv2d": lambda: conv2d(inputs[0], inputs[1], given[2] if len(given) > 2 else None, attrs),
         "conv_transpose2d": lambda: conv_transpose2d(x, inputs[1], given[2] if len(given) > 2 else None, attrs),
-        "gated_conv2d": lambda: conv2d(elementwise(mul, x, inputs[2]), inputs[1], (*given, None)[3], attrs),
+        "scaled_conv2d": lambda: conv2d(scaled(given, attrs), inputs[1], (*given, None)[3], attrs),
         "softmax": lambda: softmax(x, attrs["axis"]),
         "layer_norm": lambda: layer_norm(x, given, attrs),
         "batch_norm": lambda: batch_norm(x, given, attrs),

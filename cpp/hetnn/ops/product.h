@@ -46,4 +46,9 @@ void multiply(int64_t m, int64_t n, int64_t k, Matrix<A> a, Matrix<B> b, Start s
   }
 }
 
+/// to[i * n + j] = bias(i,j) + sum over c of a(i,c) b(c,j), summed as Sum<T> in the order of c and rounded once, for
+/// i < m and j < n; of a T that is computed in. A bias without data is zero.
+template <typename T>
+void multiply(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, Matrix<T> bias, T* to);
+
 }  // namespace hetnn::ops

@@ -19,7 +19,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     out.push_back({"fuse", &moving()});
     for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});
     out.push_back({"fuse", &combining_narrow()});
-    out.push_back({"fuse", &gating()});
+    out.push_back({"fuse", &scaling()});
     out.push_back({"fuse", &attending()});
     return out;
   }();

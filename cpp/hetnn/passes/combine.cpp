@@ -1,4 +1,4 @@
-// Trees of two-operand nodes as one n-ary layer, and gates in convolutions.
+// Trees of two-operand nodes as one n-ary layer.
 #include "hetnn/passes/combine.h"
 
 #include <algorithm>
@@ -208,41 +208,6 @@ Rule difference(std::string_view name) {
           }};
 }
 
-bool is_pointwise(const Match& m) {
-  const ir::Node& conv = *m.root();
-  const Shape& w = conv.input(1)->shape();
-  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && all_are(conv, "stride", 1) &&
-         all_are(conv, "padding", 0);
-}
-
-// Which operand of a product with a gate is the gate: one factor for each image and channel of the other.
-struct Gated {
-  ir::Value* x;
-  ir::Value* gate;
-};
-std::optional<Gated> gated(const Match& m) {
-  for (const auto& [x, gate] : {Gated{m.value("p"), m.value("q")}, Gated{m.value("q"), m.value("p")}}) {
-    const Shape& shape = x->shape();
-    if (shape.size() == 4 && gate->shape() == Shape{shape[0], shape[1], 1, 1}) return Gated{x, gate};
-  }
-  return std::nullopt;
-}
-
-Rule gate_into_convolution() {
-  return {.name = "gate_into_convolution",
-          .equation = "conv2d(p q, w, b) = gated_conv2d(p, w, q, b), or with p and q the other way round",
-          .pattern = op("conv2d", {exclusive(op("mul", {any("p"), any("q")})), constant("w"), optional_constant("b")}),
-          .guards = {{"the values are f32", is_f32},
-                     {"the convolution is 1x1, stride 1, without padding and groups", is_pointwise},
-                     {"one of p and q is a gate: a factor for each image and channel of the other",
-                      [](const Match& m) { return gated(m).has_value(); }}},
-          .exactness = "bit for bit",
-          .rewrite = [](const Match& m, Build& build) {
-            const Gated operands = *gated(m);
-            return build.op("gated_conv2d", {operands.x, m.value("w"), operands.gate, m.value("b")});
-          }};
-}
-
 // The nodes between a layer's operands and the node it takes the place of, operands first.
 std::vector<const ir::Node*> nodes_within(const ir::Node& root, const ir::Node& layer) {
   const std::set<const ir::Value*> operands(layer.inputs().begin(), layer.inputs().end());
@@ -316,14 +281,6 @@ const RuleSet& combining_narrow() {
   return set;
 }
 
-const RuleSet& gating() {
-  static const RuleSet set = {
-      "gating",
-      "A product with a gate in the launch of the convolution that reads it, on devices that run it.",
-      {gate_into_convolution()}};
-  return set;
-}
-
 size_t combine_narrow(ir::Graph& graph) {
   size_t made = 0;
   const ApplyOptions placed = {.allow = nullptr,
@@ -379,7 +336,7 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
       layers.emplace(*layer, std::exchange(made, {}));
       fired = true;
     }
-    for (const RuleSet* set : {&combining(options.deterministic), &gating()}) {
+    for (const RuleSet* set : {&combining(options.deterministic), &scaling()}) {
       for (const Rule& rule : set->rules) {
         const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);
         if (!created) continue;

@@ -1,5 +1,5 @@
 // Combining: several nodes as one layer of a device. Chains and trees of sums, products and extremes become an n-ary
-// layer, which reads every operand once and writes its result once; a product with a gate joins the convolution behind;
+// layer, which reads every operand once and writes its result once; gates and norms join the convolution behind;
 // attention that is written out becomes one layer.
 #pragma once
 
@@ -18,7 +18,7 @@ struct CombinedLayer {
   double bytes_before = 0;         // read and written by them one by one
 };
 
-/// Applies the rules of `combining` and `gating` to every sum, product, extreme and convolution, the last in the graph
+/// Applies the rules of `combining` and `scaling` to every sum, product, extreme and convolution, the last in the graph
 /// first, so that a layer takes in all it can. Where an operand comes from a node that the layer can follow in the same
 /// launch (FuseOptions::can_follow), fuse() makes it a step there. Where only the nodes that the layer would be made of
 /// can, it is refused: they are steps of that launch, and nothing is written in between. So is a sum or difference of
@@ -34,8 +34,8 @@ size_t combine_narrow(ir::Graph& graph);
 const RuleSet& combining(bool deterministic);
 /// Sums of f16 and bf16 with every rounding kept, and of bytes.
 const RuleSet& combining_narrow();
-/// A product with a gate joins the convolution that reads it.
-const RuleSet& gating();
+/// A gate or a norm joins the convolution that reads it.
+const RuleSet& scaling();
 /// Products and a softmax that are attention.
 const RuleSet& attending();
 /// The nodes that `attending` makes one layer of, the last of which is `last`, in order; none where it does not fire.

@@ -17,9 +17,9 @@ struct FuseOptions {
   /// Whether `follower` can be computed in the launch of the chain `launch`, whose last node's result it reads. Given
   /// by the backend.
   std::function<bool(std::span<const ir::Node* const> launch, const ir::Node& follower)> can_follow;
-  /// Whether the device runs n-ary layers and gated convolutions, which are then made first (passes/combine.h): of
-  /// chains and trees of sums, products and extremes, and of products with a gate. It then also lets values lie in one
-  /// another's memory, and movements become fewer (passes/moving.h).
+  /// Whether the device runs n-ary layers and scaled convolutions, which are then made first (passes/combine.h): of
+  /// chains and trees of sums, products and extremes, and of gates and norms before convolutions. It then also lets
+  /// values lie in one another's memory, and movements become fewer (passes/moving.h).
   bool combines = false;
   /// Keep the order of all roundings.
   bool deterministic = false;

@@ -72,11 +72,11 @@ TEST(Commands, AWeightComputedAtRunTimeIsPackedThereOrLeftToTheMeaning) {
 TEST(Commands, AnAbsentInputHasNoBuffer) {
   const std::string unbiased = R"(graph @g {stage = imported} (%x: f32[1,2,5,5], %m: f32[1,2,1,1]) -> (%y) {
   %w = constant() {value = f32[1,2,1,1] {1, 2}} : f32[1,2,1,1]
-  %y = gated_conv2d(%x, %w, %m, _) : f32[1,1,5,5]
+  %y = scaled_conv2d(%x, %w, %m, _) : f32[1,1,5,5]
 })";
   const std::vector<program::Command> commands = commands_of(unbiased);
   const auto gated =
-      std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c.variant == "gated_conv2d"; });
+      std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c.variant == "scaled_conv2d"; });
   ASSERT_NE(gated, commands.end());
   EXPECT_EQ(gated->inputs.size(), 3U);
 }

@@ -220,12 +220,17 @@ TEST(Convolution, TransposedOfEveryTypeIsTheSumOfItsTaps) {
   }
 }
 
-TEST(Convolution, GatedIsThePlainOneOfAProduct) {
+TEST(Convolution, ScaledIsThePlainOneOfAProduct) {
   const Tensor x = whole_numbers<float>({2, 5, 3, 4}, 1), w = whole_numbers<float>({7, 5, 1, 1}, 2),
                gate = whole_numbers<float>({2, 5, 1, 1}, 3), b = whole_numbers<float>({7}, 4);
   const Tensor product = run_meaning("mul", {x, gate});
-  EXPECT_EQ(run_meaning("gated_conv2d", {x, w, gate, b}), run_meaning("conv2d", {product, w, b}));
-  EXPECT_EQ(run_meaning("gated_conv2d", {x, w, gate, std::nullopt}), run_meaning("conv2d", {product, w}));
+  EXPECT_EQ(run_meaning("scaled_conv2d", {x, w, gate, b}), run_meaning("conv2d", {product, w, b}));
+  EXPECT_EQ(run_meaning("scaled_conv2d", {x, w, gate, std::nullopt}), run_meaning("conv2d", {product, w}));
+  const Tensor scale = whole_numbers<float>({1, 5, 1, 1}, 5), shift = whole_numbers<float>({1, 5, 1, 1}, 6);
+  const Tensor normed = run_meaning("add", {run_meaning("mul", {x, scale}), shift});
+  EXPECT_EQ(run_meaning("scaled_conv2d", {x, w, scale, b, shift}), run_meaning("conv2d", {normed, w, b}));
+  EXPECT_EQ(run_meaning("scaled_conv2d", {x, w, scale, std::nullopt, shift}, {{"relu", true}}),
+            run_meaning("conv2d", {run_meaning("relu", {normed}), w}));
 }
 
 template <typename T>

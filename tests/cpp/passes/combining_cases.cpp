@@ -167,7 +167,18 @@ const Cases& combining_cases() {
   %m = mul(%gate, %x) : f32[2,3,4,5]
   %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
 })",
-           "gated_conv2d", 1e-6, Values::edge},
+           "scaled_conv2d", 1e-6, Values::edge},
+          {"norm_into_convolution", R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
+  %s = constant() {value = f32[3,1,1] {1.5, -2, 0.25}} : f32[3,1,1]
+  %t = constant() {value = f32[3,1,1] {0.5, 1, -1}} : f32[3,1,1]
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%x, %s) : f32[2,3,4,5]
+  %a = add(%m, %t) : f32[2,3,4,5]
+  %r = relu(%a) : f32[2,3,4,5]
+  %y = conv2d(%r, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
+})",
+           "scaled_conv2d", 1e-6, Values::edge},
           {"products_as_attention",
            R"(graph @g {stage = canonical} (%q: f32[3,5,4], %k: f32[3,6,4], %v: f32[3,6,2]) -> (%y) {
   %t = permute(%k) {perm = [0,2,1]} : f32[3,4,6]
@@ -220,6 +231,39 @@ const Cases& combining_cases() {
   %b = constant() {value = f32[2] {1, 2}} : f32[2]
   %m = mul(%gate, %x) : f32[2,3,4,5]
   %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
+})"},
+          {"norm_into_convolution", "the values are f32",
+           R"(graph @g {stage = canonical} (%x: f64[2,3,4,5]) -> (%y) {
+  %s = constant() {value = f64[3,1,1] {1.5, -2, 0.25}} : f64[3,1,1]
+  %t = constant() {value = f64[3,1,1] {0.5, 1, -1}} : f64[3,1,1]
+  %w = constant() {value = f64[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f64[2,3,1,1]
+  %b = constant() {value = f64[2] {1, 2}} : f64[2]
+  %m = mul(%x, %s) : f64[2,3,4,5]
+  %a = add(%m, %t) : f64[2,3,4,5]
+  %r = relu(%a) : f64[2,3,4,5]
+  %y = conv2d(%r, %w, %b) {padding = [0,0]} : f64[2,2,4,5]
+})"},
+          {"norm_into_convolution", "the convolution is 1x1, stride 1, without padding and groups",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
+  %s = constant() {value = f32[3,1,1] {1.5, -2, 0.25}} : f32[3,1,1]
+  %t = constant() {value = f32[3,1,1] {0.5, 1, -1}} : f32[3,1,1]
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%x, %s) : f32[2,3,4,5]
+  %a = add(%m, %t) : f32[2,3,4,5]
+  %r = relu(%a) : f32[2,3,4,5]
+  %y = conv2d(%r, %w, %b) {padding = [0,0], stride = [2,2]} : f32[2,2,2,3]
+})"},
+          {"norm_into_convolution", "s and t vary along the channels only",
+           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
+  %s = constant() {value = f32[3,1,1] {1.5, -2, 0.25}} : f32[3,1,1]
+  %t = constant() {value = f32[5] {0.5, 1, -1, 2, 0}} : f32[5]
+  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
+  %b = constant() {value = f32[2] {1, 2}} : f32[2]
+  %m = mul(%x, %s) : f32[2,3,4,5]
+  %a = add(%m, %t) : f32[2,3,4,5]
+  %r = relu(%a) : f32[2,3,4,5]
+  %y = conv2d(%r, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
 })"},
 #define HETNN_INTEGERS(rule, op)                                       \
   {rule, "the values are f32",                                         \

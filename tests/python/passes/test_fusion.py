@@ -368,7 +368,26 @@ def test_the_product_of_squeeze_and_excitation_joins_the_convolution_that_reads_
             return projected + x
 
     # The feature map is read by the pool and by the product, so it is written; what is gated is not.
-    check(Block(), [IMAGE], ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "gated_conv2d"])
+    check(Block(), [IMAGE], ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "scaled_conv2d"])
+
+
+def test_a_norm_joins_the_convolution_that_reads_it() -> None:
+    class Dense(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.conv = nn.BatchNorm2d(2 * CHANNELS), nn.Conv2d(2 * CHANNELS, 8, 1)
+            self.make = nn.Conv2d(CHANNELS, CHANNELS, 3, padding=1)
+            for values in (self.norm.running_mean, self.norm.weight):
+                assert values is not None
+                nn.init.uniform_(values, -1, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            both = torch.cat([x, self.make(x)], 1)
+            made: torch.Tensor = self.conv(F.relu(self.norm(both)))
+            return torch.cat([both, F.max_pool2d(made, 3, 1, 1)], 1)
+
+    # The concatenation is read twice, so it is written; what is normed is not.
+    check(Dense().eval(), [IMAGE], ["conv2d", "concat", "scaled_conv2d", "max_pool2d", "concat"])
 
 
 def test_the_deepest_producer_is_joined_and_the_other_result_is_its_operand() -> None:

@@ -15,8 +15,10 @@
 //   conv_transpose2d_direct  of strides of 1: the convolution by the kernel turned around
 // conv2d_weight_gradient  inputs x [N,C,H,W], gradient [N,O,OH,OW], each nhwc or plain; output [O, C/groups, kh, kw]
 //                   plain. params kernel [kh,kw], and stride, padding, dilation, groups of the convolution
-// gated_conv2d      x [N,C,H,W] times gate [N,C,1,1], then a 1x1 convolution: inputs x, weight [O,C,1,1] packed, gate,
-//                   bias when param bias = 1, operands of the steps.
+// scaled_conv2d     x [N,C,H,W] times scale [N or 1,C,1,1], plus a shift, clipped at 0, then a 1x1 convolution: inputs
+// x,
+//                   weight [O,C,1,1] packed, scale, bias when param bias = 1, shift (as scale) when param shift = 1,
+//                   operands of the steps. param relu (0): whether it is clipped
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
 // conv2d_i8_winograd  the same by F(4x4, 3x3), bit for bit
@@ -34,11 +36,11 @@ Work planes_work(const KernelCall& call, const Machine& machine, int threads);
 Work sliding_work(const KernelCall& call, const Machine& machine, int threads);
 template <int64_t kSide>
 Work winograd_work(const KernelCall& call, const Machine& machine, int threads);
-Refusal serves_gated_conv2d(const KernelCall& call);
-std::unique_ptr<Kernel> make_gated_conv2d(const KernelCall& call);
+Refusal serves_scaled_conv2d(const KernelCall& call);
+std::unique_ptr<Kernel> make_scaled_conv2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
-std::vector<std::byte> pack_gated_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
-int64_t packed_gated_conv2d_bytes(const KernelCall& call, int input);
+std::vector<std::byte> pack_scaled_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_scaled_conv2d_bytes(const KernelCall& call, int input);
 
 Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);

@@ -49,11 +49,8 @@ void meaning(const Evaluation& e) {
     int64_t begin = 0;
     for (size_t group = 0; group < ends.size(); ++group) {
       T* to = y.values<T>() + begin * n;
-      multiply<Sum<T>>(
-          ends[group] - begin, n, k, Matrix<T>{x.values<T>().data() + begin * k, k, 1},
-          Matrix<T>{w.values<T>().data() + static_cast<int64_t>(group) * k * n, n, 1},
-          [](int64_t, int64_t) { return Sum<T>(0); },
-          [=](int64_t i, int64_t j, Sum<T> sum) { to[i * n + j] = static_cast<T>(sum); });
+      multiply<T>(ends[group] - begin, n, k, {x.values<T>().data() + begin * k, k, 1},
+                  {w.values<T>().data() + static_cast<int64_t>(group) * k * n, n, 1}, {}, to);
       begin = ends[group];
     }
   });

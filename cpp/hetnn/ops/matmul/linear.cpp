@@ -31,13 +31,8 @@ void meaning(const Evaluation& e) {
   visit_wide(x.dtype, [&](auto zero) {
     using T = decltype(zero);
     const T *in = x.values<T>().data(), *weight = w.values<T>().data();
-    T* to = y.values<T>();
-    multiply<Sum<T>>(
-        rows, n, k, Matrix<T>{in, k, 1}, Matrix<T>{weight, 1, k},
-        [&](int64_t, int64_t j) {
-          return e.has(2) ? static_cast<Sum<T>>(e.input(2).values<T>()[static_cast<size_t>(j)]) : Sum<T>(0);
-        },
-        [=](int64_t i, int64_t j, Sum<T> sum) { to[i * n + j] = static_cast<T>(sum); });
+    const T* bias = e.has(2) ? e.input(2).values<T>().data() : nullptr;
+    multiply<T>(rows, n, k, {in, k, 1}, {weight, 1, k}, {bias, 0, 1}, y.values<T>());
   });
 }
 

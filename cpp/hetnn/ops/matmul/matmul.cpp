@@ -42,10 +42,7 @@ void meaning(const Evaluation& e) {
     const auto strides = [&](const View& of) { return broadcast_strides(of.shape.first(of.shape.size() - 2), batch); };
     nest<3>(batch, {strides_of(batch), strides(a), strides(b)}, [&](int64_t at, int64_t from_a, int64_t from_b) {
       T* to = y.values<T>() + at * m * n;
-      multiply<Sum<T>>(
-          m, n, k, Matrix<T>{left + from_a * m * k, k, 1}, Matrix<T>{right + from_b * k * n, n, 1},
-          [](int64_t, int64_t) { return Sum<T>(0); },
-          [=](int64_t i, int64_t j, Sum<T> sum) { to[i * n + j] = static_cast<T>(sum); });
+      multiply<T>(m, n, k, {left + from_a * m * k, k, 1}, {right + from_b * k * n, n, 1}, {}, to);
     });
   });
 }

@@ -423,23 +423,45 @@ TEST(Conv2d, KernelsOfOnePackingAreExchanged) {
 }
 
 // Blocks of pixels end inside an image and begin in the next; each pixel gets its own image's gate.
-TEST(GatedConv, EqualsTheProductThenTheConvolution) {
+TEST(ScaledConv, EqualsTheProductThenTheConvolution) {
   const int64_t batch = 3, channels = 37, height = 29, width = 31, filters = 50;
   const Tensor x = random_nhwc({batch, channels, height, width}, 1, 3),
                weight = random_plain({filters, channels, 1, 1}, 2), gate = random_nhwc({batch, channels, 1, 1}, 3, 2),
                bias = random_plain({filters}, 4), residual = random_nhwc({batch, filters, height, width}, 5);
-  auto expected = meaning("gated_conv2d", {x, weight, gate, bias});
+  auto expected = meaning("scaled_conv2d", {x, weight, gate, bias});
   for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0, expected[i] + residual.values[i]);
-  check_kernel("gated_conv2d", {x, weight, gate, bias, residual}, {residual.view}, {{"bias", int64_t{1}}}, {expected},
+  check_kernel("scaled_conv2d", {x, weight, gate, bias, residual}, {residual.view}, {{"bias", int64_t{1}}}, {expected},
                1e-6, "gated", {{"add", 4, {}}, {"relu", -1, {}}});
 }
 
-TEST(GatedConv, RefusesAGateOfAnotherShape) {
-  const Tensor x = random_nhwc({2, 5, 3, 3}, 1), weight = random_plain({4, 5, 1, 1}, 2),
-               gate = random_nhwc({1, 5, 1, 1}, 3);
-  const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{2, 4, 3, 3});
-  EXPECT_ERROR(run_kernel("gated_conv2d", {x, weight, gate}, {y}, {}), Unsupported,
-               "gated_conv2d takes x [N,C,H,W], weight [M,C,1,1] and gate [N,C,1,1]", "[1,5,1,1]");
+// Of widths up to and beyond whole vectors, and of one whose rows would collide.
+TEST(ScaledConv, EqualsTheNormThenTheConvolution) {
+  for (const int64_t channels : {5, 37, 64, 1024}) {
+    const Tensor x = random_nhwc({2, channels, 7, 5}, 1, 3), weight = random_plain({50, channels, 1, 1}, 2),
+                 scale = random_nhwc({1, channels, 1, 1}, 3), shift = random_nhwc({1, channels, 1, 1}, 4),
+                 bias = random_plain({50}, 5);
+    const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{2, 50, 7, 5});
+    for (const bool relu : {false, true}) {
+      const auto expected = meaning("scaled_conv2d", {x, weight, scale, bias, shift}, {{"relu", relu}});
+      check_kernel("scaled_conv2d", {x, weight, scale, bias, shift}, {y},
+                   {{"bias", int64_t{1}}, {"shift", int64_t{1}}, {"relu", int64_t{relu}}}, {expected}, 1e-6, "norm");
+    }
+    Tensor none = bias;
+    std::ranges::fill(none.values, 0);
+    const auto expected = meaning("scaled_conv2d", {x, weight, scale, none, shift}, {{"relu", true}});
+    check_kernel("scaled_conv2d", {x, weight, scale, shift}, {y}, {{"shift", int64_t{1}}, {"relu", int64_t{1}}},
+                 {expected}, 1e-6, "norm without a bias");
+  }
+}
+
+TEST(ScaledConv, RefusesAScaleOfAnotherShape) {
+  const Tensor x = random_nhwc({3, 5, 3, 3}, 1), weight = random_plain({4, 5, 1, 1}, 2),
+               scale = random_nhwc({2, 5, 1, 1}, 3), good = random_nhwc({3, 5, 1, 1}, 4);
+  const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{3, 4, 3, 3});
+  EXPECT_ERROR(run_kernel("scaled_conv2d", {x, weight, scale}, {y}, {}), Unsupported,
+               "scaled_conv2d takes x [N,C,H,W], weight [M,C,1,1] and scale [N or 1,C,1,1]", "[2,5,1,1]");
+  EXPECT_ERROR(run_kernel("scaled_conv2d", {x, weight, good, scale}, {y}, {{"shift", int64_t{1}}}), Unsupported,
+               "scaled_conv2d takes a shift [N or 1,C,1,1]", "[2,5,1,1]");
 }
 
 }  // namespace

@@ -28,10 +28,14 @@ def _conv2d(call: Call) -> Any:
     return y if divisor == 1 else call.create("Div", [y, call.like(divisor, y)])
 
 
-@exports("gated_conv2d")
-def _gated_conv2d(call: Call) -> Any:
-    x, weight, gate, bias = call[0], call[1], call[2], call.optional(3)
-    return call.create("Conv", [call.create("Mul", [x, gate]), weight, bias])
+@exports("scaled_conv2d")
+def _scaled_conv2d(call: Call) -> Any:
+    scaled, shift = call.create("Mul", [call[0], call[2]]), call.optional(4)
+    if shift is not None:
+        scaled = call.create("Add", [scaled, shift])
+    if call.attrs["relu"]:
+        scaled = call.create("Relu", [scaled])
+    return call.create("Conv", [scaled, call[1], call.optional(3)])
 
 
 @exports("conv_transpose2d")

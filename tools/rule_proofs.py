@@ -256,6 +256,19 @@ def scaled(given: list[Value | None], attrs: dict[str, Any]) -> Value:
     return elementwise(lambda e: at_least(e, ZERO), out) if attrs.get("relu") else out
 
 
+def between(given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """What a pointwise convolution and a function behind it make."""
+    first = meaning("conv2d", [given[0], given[1], (*given, None)[3]], {"groups": 1})
+    function, values = attrs["function"], attrs.get("values") or (-np.inf, np.inf)
+    return meaning(function, [first], {"min": values[0], "max": values[1]}) if function else first
+
+
+def in_bands(given: list[Value | None], attrs: dict[str, Any]) -> Value:
+    """A convolution a channel of that."""
+    _, _, weight, _, bias = (*given, None, None)[:5]
+    return meaning("conv2d", [between(given, attrs), weight, bias], {**attrs, "groups": np.shape(weight)[0]})
+
+
 def layer_norm(x: Value, given: list[Value | None], attrs: dict[str, Any]) -> Value:
     """Over the last axes."""
     axes = list(range(x.ndim - int(attrs.get("axes", 1)), x.ndim))
@@ -382,6 +395,7 @@ def meaning(op: str, given: list[Value | None], attrs: dict[str, Any]) -> Value:
         "conv2d": lambda: conv2d(inputs[0], inputs[1], given[2] if len(given) > 2 else None, attrs),
         "conv_transpose2d": lambda: conv_transpose2d(x, inputs[1], given[2] if len(given) > 2 else None, attrs),
         "scaled_conv2d": lambda: conv2d(scaled(given, attrs), inputs[1], (*given, None)[3], attrs),
+        "pointwise_depthwise_conv2d": lambda: in_bands(given, attrs),
         "softmax": lambda: softmax(x, attrs["axis"]),
         "layer_norm": lambda: layer_norm(x, given, attrs),
         "batch_norm": lambda: batch_norm(x, given, attrs),

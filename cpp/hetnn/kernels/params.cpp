@@ -74,6 +74,24 @@ T get(const ops::Attrs& attrs, std::string_view name, AttrKind kind, const T* fa
 
 }  // namespace
 
+Params::Params() = default;
+Params::Params(ops::Attrs attrs) : attrs_(std::move(attrs)) {}
+Params::Params(std::initializer_list<std::pair<const std::string, ParamValue>> values) {
+  for (const auto& [name, value] : values) set(name, value);
+}
+Params::Params(const Params&) = default;
+Params::Params(Params&&) noexcept = default;
+Params& Params::operator=(const Params&) = default;
+Params& Params::operator=(Params&&) noexcept = default;
+Params::~Params() = default;
+
+void Params::set(std::string name, ParamValue value) {
+  attrs_.insert_or_assign(std::move(name), std::move(value.attr));
+}
+void Params::set(const ops::Attrs& attrs) {
+  for (const auto& [name, attr] : attrs) attrs_.insert_or_assign(name, attr);
+}
+
 #define HETNN_GETTER(type, getter, kind)                                                                        \
   type Params::getter(std::string_view name) const { return get<type>(attrs_, name, AttrKind::kind, nullptr); } \
   type Params::getter(std::string_view name, type fallback) const {                                             \

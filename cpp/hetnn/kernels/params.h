@@ -29,16 +29,18 @@ struct ParamValue {
 /// 1, a tensor of i8 as a list of integers.
 class Params {
  public:
-  Params() = default;
-  explicit Params(ops::Attrs attrs) : attrs_(std::move(attrs)) {}
-  Params(std::initializer_list<std::pair<const std::string, ParamValue>> values) {
-    for (const auto& [name, value] : values) set(name, value);
-  }
+  // Compiled once: maps of attributes are much code.
+  Params();
+  explicit Params(ops::Attrs attrs);
+  Params(std::initializer_list<std::pair<const std::string, ParamValue>> values);
+  Params(const Params&);
+  Params(Params&&) noexcept;
+  Params& operator=(const Params&);
+  Params& operator=(Params&&) noexcept;
+  ~Params();
 
-  void set(std::string name, ParamValue value) { attrs_.insert_or_assign(std::move(name), std::move(value.attr)); }
-  void set(const ops::Attrs& attrs) {
-    for (const auto& [name, attr] : attrs) attrs_.insert_or_assign(name, attr);
-  }
+  void set(std::string name, ParamValue value);
+  void set(const ops::Attrs& attrs);
   const ops::Attrs& attrs() const { return attrs_; }
   bool has(std::string_view name) const { return attrs_.contains(name); }
 

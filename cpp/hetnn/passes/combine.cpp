@@ -325,6 +325,14 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
                                 take(nodes);
                                 return stand_with(*match.root(), created);
                               }};
+  const ApplyOptions judge_bands = {
+      .allow = nullptr, .accept = [&](const Rule& rule, const Match& match, const std::vector<ir::Node*>& created) {
+        // What the root reads is what is between.
+        const ops::Type& between = match.root()->input(0)->type();
+        const auto count = static_cast<double>(elements(between.shape).evaluate(hints));
+        return count * static_cast<double>(dtype_bytes(between.dtype)) > options.kept_bytes &&
+               judge.accept(rule, match, created);
+      }};
   // From the back: what a layer takes in stands before it, and is gone when its turn would come.
   for (auto behind = graph.nodes().end(); behind != graph.nodes().begin();) {
     auto at = std::prev(behind);
@@ -336,9 +344,9 @@ std::map<const ir::Node*, CombinedLayer> combine(ir::Graph& graph, const FuseOpt
       layers.emplace(*layer, std::exchange(made, {}));
       fired = true;
     }
-    for (const RuleSet* set : {&combining(options.deterministic), &scaling()}) {
+    for (const RuleSet* set : {&combining(options.deterministic), &scaling(), &banding()}) {
       for (const Rule& rule : set->rules) {
-        const auto created = fired ? std::nullopt : fire(graph, root, rule, judge);
+        const auto created = fired ? std::nullopt : fire(graph, root, rule, set == &banding() ? judge_bands : judge);
         if (!created) continue;
         layers.emplace(created->back(), std::exchange(made, {}));
         fired = true;

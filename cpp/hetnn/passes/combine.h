@@ -1,6 +1,6 @@
 // Combining: several nodes as one layer of a device. Chains and trees of sums, products and extremes become an n-ary
-// layer, which reads every operand once and writes its result once; gates and norms join the convolution behind;
-// attention that is written out becomes one layer.
+// layer, which reads every operand once and writes its result once; gates and norms join the convolution behind; two
+// convolutions become one that runs in bands; attention that is written out becomes one layer.
 #pragma once
 
 #include <map>
@@ -18,8 +18,9 @@ struct CombinedLayer {
   double bytes_before = 0;         // read and written by them one by one
 };
 
-/// Applies the rules of `combining` and `scaling` to every sum, product, extreme and convolution, the last in the graph
-/// first, so that a layer takes in all it can. Where an operand comes from a node that the layer can follow in the same
+/// Applies the rules of `combining`, `scaling` and `banding` to every sum, product, extreme and convolution, the last
+/// in the graph first, so that a layer takes in all it can; those of `banding` where what is between the convolutions
+/// is larger than FuseOptions::kept_bytes. Where an operand comes from a node that the layer can follow in the same
 /// launch (FuseOptions::can_follow), fuse() makes it a step there. Where only the nodes that the layer would be made of
 /// can, it is refused: they are steps of that launch, and nothing is written in between. So is a sum or difference of
 /// two values that would follow none. FuseOptions::deterministic picks the rules that keep every rounding. Returns what
@@ -36,6 +37,8 @@ const RuleSet& combining(bool deterministic);
 const RuleSet& combining_narrow();
 /// A gate or a norm joins the convolution that reads it.
 const RuleSet& scaling();
+/// A 1x1 convolution joins the one a channel that reads it.
+const RuleSet& banding();
 /// Products and a softmax that are attention.
 const RuleSet& attending();
 /// The nodes that `attending` makes one layer of, the last of which is `last`, in order; none where it does not fire.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct FuseOptions {
   /// chains and trees of sums, products and extremes, and of gates and norms before convolutions. It then also lets
   /// values lie in one another's memory, and movements become fewer (passes/moving.h).
   bool combines = false;
+  /// Of what is between two convolutions, so many bytes stay near until they are read: beyond, the two are computed in
+  /// bands of rows, if the device combines.
+  double kept_bytes = std::numeric_limits<double>::infinity();
   /// Keep the order of all roundings.
   bool deterministic = false;
 };

@@ -233,6 +233,30 @@ TEST(Convolution, ScaledIsThePlainOneOfAProduct) {
             run_meaning("conv2d", {run_meaning("relu", {normed}), w}));
 }
 
+TEST(Convolution, PointwiseAndDepthwiseAreTheTwoOneAfterTheOther) {
+  const Tensor x = whole_numbers<float>({2, 5, 6, 4}, 1), p = whole_numbers<float>({7, 5, 1, 1}, 2),
+               d = whole_numbers<float>({7, 1, 3, 2}, 3), a = whole_numbers<float>({7}, 4),
+               b = whole_numbers<float>({7}, 5);
+  const ops::Attrs window = {{"stride", std::vector<Dim>{2, 1}}, {"padding", std::vector<Dim>{1, 0, 2, 1}}};
+  ops::Attrs grouped = window;
+  grouped.emplace("groups", Dim(7));
+  const auto both = [&](const char* function, const ops::Attrs& of, const std::vector<double>& values) {
+    ops::Attrs attrs = window;
+    attrs.emplace("function", std::string(function));
+    attrs.emplace("values", values);
+    const Tensor between = run_meaning(function, {run_meaning("conv2d", {x, p, a})}, of);
+    EXPECT_EQ(run_meaning("pointwise_depthwise_conv2d", {x, p, d, a, b}, attrs),
+              run_meaning("conv2d", {between, d, b}, grouped))
+        << function;
+  };
+  both("relu", {}, {});
+  both("silu", {}, {});
+  both("hardswish", {}, {});
+  both("clamp", {{"min", 0.0}, {"max", 6.0}}, {0, 6});
+  EXPECT_EQ(run_meaning("pointwise_depthwise_conv2d", {x, p, d}, window),
+            run_meaning("conv2d", {run_meaning("conv2d", {x, p}), d}, grouped));
+}
+
 template <typename T>
 void expect_softmax(double relative, double absolute) {
   for (const int64_t axis : {0, 1, 2}) {

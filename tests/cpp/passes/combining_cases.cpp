@@ -179,6 +179,42 @@ const Cases& combining_cases() {
   %y = conv2d(%r, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
 })",
            "scaled_conv2d", 1e-6, Values::edge},
+          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
+  %r = relu(%f) : f32[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
+})",
+           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
+          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
+  %r = clamp(%f) {min = 0, max = 6} : f32[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
+})",
+           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
+          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
+  %r = silu(%f) : f32[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
+})",
+           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
+          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
+  %r = hardswish(%f) : f32[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
+})",
+           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
           {"products_as_attention",
            R"(graph @g {stage = canonical} (%q: f32[3,5,4], %k: f32[3,6,4], %v: f32[3,6,2]) -> (%y) {
   %t = permute(%k) {perm = [0,2,1]} : f32[3,4,6]
@@ -264,6 +300,33 @@ const Cases& combining_cases() {
   %a = add(%m, %t) : f32[2,3,4,5]
   %r = relu(%a) : f32[2,3,4,5]
   %y = conv2d(%r, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
+})"},
+          {"convolutions_in_bands", "the values are f32",
+           R"(graph @g {stage = canonical} (%x: f64[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f64[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f64[3,2,1,1]
+  %a = constant() {value = f64[3] {1, -0.5, 2}} : f64[3]
+  %d = constant() {value = f64[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f64[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f64[2,3,5,4]
+  %r = relu(%f) : f64[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f64[2,3,5,5]
+})"},
+          {"convolutions_in_bands", "the first convolution is 1x1, stride 1, without padding and groups",
+           R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0], stride = [2,2]} : f32[2,3,3,2]
+  %r = relu(%f) : f32[2,3,3,2]
+  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,3,3]
+})"},
+          {"convolutions_in_bands", "the second one is of a channel each",
+           R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
+  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
+  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
+  %d = constant() {value = f32[1,3,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[1,3,1,2]
+  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
+  %r = relu(%f) : f32[2,3,5,4]
+  %y = conv2d(%r, %d, _) {padding = [0,1]} : f32[2,1,5,5]
 })"},
 #define HETNN_INTEGERS(rule, op)                                       \
   {rule, "the values are f32",                                         \

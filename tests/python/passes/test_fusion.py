@@ -371,6 +371,24 @@ def test_the_product_of_squeeze_and_excitation_joins_the_convolution_that_reads_
     check(Block(), [IMAGE], ["conv2d", "adaptive_avg_pool2d", "conv2d", "conv2d", "scaled_conv2d"])
 
 
+@pytest.mark.parametrize(("size", "joined"), [(112, True), (56, False)])
+def test_what_two_convolutions_have_between_is_computed_in_bands_where_caches_do_not_keep_it(
+    size: int, joined: bool
+) -> None:
+    class Inverted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.expand, self.project = nn.Conv2d(4, 64, 1), nn.Conv2d(64, 4, 1)
+            self.apart = nn.Conv2d(64, 64, 3, 2, 1, groups=64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            projected: torch.Tensor = self.project(F.relu6(self.apart(F.relu6(self.expand(x)))))
+            return projected
+
+    convolutions = ["pointwise_depthwise_conv2d"] if joined else ["conv2d", "conv2d"]
+    check(Inverted(), [(1, 4, size, size)], [*convolutions, "conv2d"])
+
+
 def test_a_norm_joins_the_convolution_that_reads_it() -> None:
     class Dense(nn.Module):
         def __init__(self) -> None:

@@ -82,6 +82,8 @@ class CpuBackend final : public Backend {
             .can_follow = [hints](std::span<const ir::Node* const> launch,
                                   const ir::Node& follower) { return cpu::can_follow(launch, follower, hints); },
             .combines = true,
+            .kept_bytes = static_cast<double>(speeds_.machine.threads) *
+                          static_cast<double>(speeds_.machine.cache_bytes[kernels::kSecondLevel]),
             .deterministic = options.deterministic};
   }
 

@@ -19,6 +19,11 @@
 // x,
 //                   weight [O,C,1,1] packed, scale, bias when param bias = 1, shift (as scale) when param shift = 1,
 //                   operands of the steps. param relu (0): whether it is clipped
+// pointwise_depthwise_conv2d  a 1x1 convolution, a function of its result (params function, values, as a step has them;
+// none:
+//                   ""), and a convolution a channel of that, with the params of conv2d: inputs x, both weights packed,
+//                   the first one's bias when param pointwise_bias = 1, the other's when param bias = 1, operands of
+//                   the steps.
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
 // conv2d_i8_winograd  the same by F(4x4, 3x3), bit for bit
@@ -41,6 +46,13 @@ std::unique_ptr<Kernel> make_scaled_conv2d(const KernelCall& call);
 bool is_conv_weight(const KernelCall& call, int input);
 std::vector<std::byte> pack_scaled_conv2d(const KernelCall& call, int input, std::span<const std::byte> weight);
 int64_t packed_scaled_conv2d_bytes(const KernelCall& call, int input);
+
+bool is_band_weight(const KernelCall& call, int input);
+Refusal serves_bands(const KernelCall& call);
+std::unique_ptr<Kernel> make_bands(const KernelCall& call);
+std::vector<std::byte> pack_bands(const KernelCall& call, int input, std::span<const std::byte> weight);
+int64_t packed_bands_bytes(const KernelCall& call, int input);
+Work bands_work(const KernelCall& call, const Machine& machine, int threads);
 
 Refusal serves_integer_conv2d(const KernelCall& call);
 std::unique_ptr<Kernel> make_integer_conv2d(const KernelCall& call);

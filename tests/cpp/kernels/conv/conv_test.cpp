@@ -454,6 +454,54 @@ TEST(ScaledConv, EqualsTheNormThenTheConvolution) {
   }
 }
 
+// Of several bands and of one, at both ends of images; by threads whose shares begin within an image.
+TEST(BandedConv, EqualsTheConvolutionsOneAfterTheOther) {
+  struct Sizes {
+    int64_t batch, channels, between, height, width, kernel, stride;
+    std::vector<int64_t> padding;
+  };
+  for (const Sizes& s : {Sizes{1, 16, 96, 100, 40, 3, 1, {1, 1}}, Sizes{2, 5, 96, 75, 61, 3, 2, {0, 1, 1, 0}},
+                         Sizes{1, 8, 72, 64, 57, 5, 2, {2, 2}}, Sizes{3, 7, 20, 9, 8, 3, 1, {2, 0, 1, 2}},
+                         Sizes{1, 4, 33, 90, 150, 1, 3, {0, 0}}}) {
+    SCOPED_TRACE(s.height);
+    const std::vector<int64_t> p =
+        s.padding.size() == 4 ? s.padding : std::vector{s.padding[0], s.padding[1], s.padding[0], s.padding[1]};
+    const std::vector<int64_t> out = {s.batch, s.between, (s.height + p[0] + p[2] - s.kernel) / s.stride + 1,
+                                      (s.width + p[1] + p[3] - s.kernel) / s.stride + 1};
+    const Tensor x = random_nhwc({s.batch, s.channels, s.height, s.width}, 1, 3),
+                 pointwise = random_plain({s.between, s.channels, 1, 1}, 2),
+                 depthwise = random_plain({s.between, 1, s.kernel, s.kernel}, 3), a = random_plain({s.between}, 4),
+                 b = random_plain({s.between}, 5), residual = random_nhwc(out, 6, 2),
+                 slopes = random_nhwc({s.batch, s.between, 1, 1}, 7);
+    const ops::Attrs attrs = {{"stride", std::vector<Dim>{s.stride, s.stride}},
+                              {"padding", std::vector<Dim>(s.padding.begin(), s.padding.end())},
+                              {"function", std::string("clamp")},
+                              {"values", std::vector<double>{-0.5, 1.5}}};
+    Params params(attrs);
+    params.set("pointwise_bias", int64_t{1});
+    params.set("bias", int64_t{1});
+    auto expected = meaning("pointwise_depthwise_conv2d", {x, pointwise, depthwise, a, b}, attrs);
+    check_kernel("pointwise_depthwise_conv2d", {x, pointwise, depthwise, a, b}, {residual.view}, params, {expected},
+                 1e-5, "bands");
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const auto of_image = i / static_cast<size_t>(out[2] * out[3]);  // image and channel
+      expected[i] = (std::max(0.0, expected[i]) + residual.values[i]) * slopes.values[of_image];
+    }
+    check_kernel("pointwise_depthwise_conv2d", {x, pointwise, depthwise, a, b, residual, slopes}, {residual.view},
+                 params, {expected}, 1e-5, "steps", {{"relu", -1, {}}, {"add", 5, {}}, {"mul", 6, {}}});
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(BandedConv, RefusesWindowsBesideTheImage) {
+  const Tensor x = random_nhwc({1, 5, 6, 6}, 1), pointwise = random_plain({4, 5, 1, 1}, 2),
+               depthwise = random_plain({4, 1, 3, 3}, 3);
+  const TensorView y = TensorView::nhwc(DType::f32, std::vector<int64_t>{1, 4, 10, 4});
+  EXPECT_ERROR(run_kernel("pointwise_depthwise_conv2d", {x, pointwise, depthwise}, {y},
+                          {{"padding", std::vector<int64_t>{3, 0}}}),
+               Unsupported, "takes windows that meet the image; got a padding of 3 and 3 rows");
+}
+
 TEST(ScaledConv, RefusesAScaleOfAnotherShape) {
   const Tensor x = random_nhwc({3, 5, 3, 3}, 1), weight = random_plain({4, 5, 1, 1}, 2),
                scale = random_nhwc({2, 5, 1, 1}, 3), good = random_nhwc({3, 5, 1, 1}, 4);

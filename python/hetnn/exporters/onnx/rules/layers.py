@@ -38,6 +38,19 @@ def _scaled_conv2d(call: Call) -> Any:
     return call.create("Conv", [scaled, call[1], call.optional(3)])
 
 
+@exports("pointwise_depthwise_conv2d")
+def _pointwise_depthwise_conv2d(call: Call) -> Any:
+    between = call.create("Conv", [call[0], call[1], call.optional(3)])
+    function = str(call.attrs["function"])
+    if function == "clamp":
+        between = call.create("Clip", [between, *(call.like(float(bound), between) for bound in call.attrs["values"])])
+    elif function == "silu":
+        between = call.create("Mul", [between, call.create("Sigmoid", [between])])
+    elif function:
+        between = call.create({"relu": "Relu", "hardswish": "HardSwish"}[function], [between])
+    return call.create("Conv", [between, call[2], call.optional(4)], group=call[2].shape[0], **window(call))
+
+
 @exports("conv_transpose2d")
 def _conv_transpose2d(call: Call) -> Any:
     told: dict[str, Any] = {

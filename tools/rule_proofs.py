@@ -265,8 +265,8 @@ def between(given: list[Value | None], attrs: dict[str, Any]) -> Value:
 
 def in_bands(given: list[Value | None], attrs: dict[str, Any]) -> Value:
     """A convolution a channel of that."""
-    _, _, weight, _, bias = (*given, None, None)[:5]
-    return meaning("conv2d", [between(given, attrs), weight, bias], {**attrs, "groups": np.shape(weight)[0]})
+    weight, bias = np.asarray(given[2], object), (*given, None, None)[4]
+    return meaning("conv2d", [between(given, attrs), weight, bias], {**attrs, "groups": len(weight)})
 
 
 def layer_norm(x: Value, given: list[Value | None], attrs: dict[str, Any]) -> Value:

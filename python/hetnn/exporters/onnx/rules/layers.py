@@ -48,7 +48,8 @@ def _pointwise_depthwise_conv2d(call: Call) -> Any:
         between = call.create("Mul", [between, call.create("Sigmoid", [between])])
     elif function:
         between = call.create({"relu": "Relu", "hardswish": "HardSwish"}[function], [between])
-    return call.create("Conv", [between, call[2], call.optional(4)], group=call[2].shape[0], **window(call))
+    (channels,) = call.fixed(call.shape[1:2], "channels")
+    return call.create("Conv", [between, call[2], call.optional(4)], group=channels, **window(call))
 
 
 @exports("conv_transpose2d")

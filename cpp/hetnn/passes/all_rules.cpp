@@ -20,7 +20,7 @@ const std::vector<RuleStage>& all_rule_sets() {
     for (const bool deterministic : {false, true}) out.push_back({"fuse", &combining(deterministic)});
     out.push_back({"fuse", &combining_narrow()});
     out.push_back({"fuse", &scaling()});
-  out.push_back({"fuse", &banding()});
+    out.push_back({"fuse", &banding()});
     out.push_back({"fuse", &attending()});
     return out;
   }();

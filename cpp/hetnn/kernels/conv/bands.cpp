@@ -139,8 +139,8 @@ int64_t rows_at_once(const WindowGeometry& g, int64_t images) {
     const int64_t bands = images * ((g.out_height + rows - 1) / rows);
     // Of the thread that has most: rows, and for each band what beginning one costs, in rows.
     constexpr double kBegun = 0.25;
-    const auto most = static_cast<double>((bands + machine.threads - 1) / machine.threads);
-    const double cost = most * (static_cast<double>(rows) + kBegun);
+    const int64_t most = (bands + machine.threads - 1) / machine.threads;
+    const double cost = static_cast<double>(most) * (static_cast<double>(rows) + kBegun);
     if (cost > least) continue;
     least = cost;
     best = rows;

@@ -87,8 +87,7 @@ void meaning(const Evaluation& e) {
     between = std::move(evaluate(applied.call(), std::vector<std::optional<Tensor>>{std::move(between)}, {}).front());
   }
   const Part second(call, "conv2d", {&first.type(), &call.input(2), given(call, 4)}, window_attrs(call, first.type()));
-  const View views[] = {View(between), e.input(2),
-                        e.has(4) ? e.input(4) : View()};
+  const View views[] = {View(between), e.input(2), e.has(4) ? e.input(4) : View()};
   evaluate(second.call(), views, e.results, e.host);
 }
 

@@ -3,6 +3,25 @@
 
 namespace hetnn::passes {
 
+// A norm, its relu and a convolution: the elements' type, the shift and its type, the convolution's window and result.
+#define HETNN_NORM(type, shift, shift_type, window, result)                                                        \
+  "graph @g {stage = canonical} (%x: " type "[2,3,4,5]) -> (%y) {\n  %s = constant() {value = " type               \
+  "[3,1,1] {1.5, -2, 0.25}} : " type "[3,1,1]\n  %t = constant() {value = " shift_type " " shift "} : " shift_type \
+  "\n  %w = constant() {value = " type "[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : " type                              \
+  "[2,3,1,1]\n  %b = constant() {value = " type "[2] {1, 2}} : " type "[2]\n  %m = mul(%x, %s) : " type            \
+  "[2,3,4,5]\n  %a = add(%m, %t) : " type "[2,3,4,5]\n  %r = relu(%a) : " type                                     \
+  "[2,3,4,5]\n  %y = conv2d(%r, %w, %b) {padding = [0,0]" window "} : " result "\n}"
+// Two convolutions: the elements' type, the first one's window and its result's sizes, the function between, the
+// second one's weight and groups and the result.
+#define HETNN_BANDS(type, window, sizes, function, weight, groups, result)                                             \
+  "graph @g {stage = canonical} (%x: " type "[2,2,5,4]) -> (%y) {\n  %p = constant() {value = " type                   \
+  "[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : " type "[3,2,1,1]\n  %a = constant() {value = " type                         \
+  "[3] {1, -0.5, 2}} : " type "[3]\n  %d = constant() {value = " type weight " {1, 2, -1, 0.5, 3, -2}} : " type weight \
+  "\n  %f = conv2d(%x, %p, %a) {padding = [0,0]" window "} : " type sizes "\n  %r = " function " : " type sizes        \
+  "\n  %y = conv2d(%r, %d, _) {padding = [0,1]" groups "} : " type result "\n}"
+#define HETNN_EXPANDED(type, function) \
+  HETNN_BANDS(type, "", "[2,3,5,4]", function, "[3,1,1,2]", ", groups = 3", "[2,3,5,5]")
+
 const Cases& combining_cases() {
   static const Cases cases = {
       {
@@ -197,24 +216,10 @@ const Cases& combining_cases() {
   %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
 })",
            "pointwise_depthwise_conv2d", 1e-6, Values::edge},
-          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
-  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
-  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
-  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
-  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
-  %r = silu(%f) : f32[2,3,5,4]
-  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
-})",
-           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
-          {"convolutions_in_bands", R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
-  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
-  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
-  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
-  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
-  %r = hardswish(%f) : f32[2,3,5,4]
-  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,5,5]
-})",
-           "pointwise_depthwise_conv2d", 1e-6, Values::edge},
+          {"convolutions_in_bands", HETNN_EXPANDED("f32", "silu(%f)"), "pointwise_depthwise_conv2d", 1e-6,
+           Values::edge},
+          {"convolutions_in_bands", HETNN_EXPANDED("f32", "hardswish(%f)"), "pointwise_depthwise_conv2d", 1e-6,
+           Values::edge},
           {"products_as_attention",
            R"(graph @g {stage = canonical} (%q: f32[3,5,4], %k: f32[3,6,4], %v: f32[3,6,2]) -> (%y) {
   %t = permute(%k) {perm = [0,2,1]} : f32[3,4,6]
@@ -269,65 +274,16 @@ const Cases& combining_cases() {
   %y = conv2d(%m, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
 })"},
           {"norm_into_convolution", "the values are f32",
-           R"(graph @g {stage = canonical} (%x: f64[2,3,4,5]) -> (%y) {
-  %s = constant() {value = f64[3,1,1] {1.5, -2, 0.25}} : f64[3,1,1]
-  %t = constant() {value = f64[3,1,1] {0.5, 1, -1}} : f64[3,1,1]
-  %w = constant() {value = f64[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f64[2,3,1,1]
-  %b = constant() {value = f64[2] {1, 2}} : f64[2]
-  %m = mul(%x, %s) : f64[2,3,4,5]
-  %a = add(%m, %t) : f64[2,3,4,5]
-  %r = relu(%a) : f64[2,3,4,5]
-  %y = conv2d(%r, %w, %b) {padding = [0,0]} : f64[2,2,4,5]
-})"},
+           HETNN_NORM("f64", "{0.5, 1, -1}", "f64[3,1,1]", "", "f64[2,2,4,5]")},
           {"norm_into_convolution", "the convolution is 1x1, stride 1, without padding and groups",
-           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
-  %s = constant() {value = f32[3,1,1] {1.5, -2, 0.25}} : f32[3,1,1]
-  %t = constant() {value = f32[3,1,1] {0.5, 1, -1}} : f32[3,1,1]
-  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
-  %b = constant() {value = f32[2] {1, 2}} : f32[2]
-  %m = mul(%x, %s) : f32[2,3,4,5]
-  %a = add(%m, %t) : f32[2,3,4,5]
-  %r = relu(%a) : f32[2,3,4,5]
-  %y = conv2d(%r, %w, %b) {padding = [0,0], stride = [2,2]} : f32[2,2,2,3]
-})"},
+           HETNN_NORM("f32", "{0.5, 1, -1}", "f32[3,1,1]", ", stride = [2,2]", "f32[2,2,2,3]")},
           {"norm_into_convolution", "s and t vary along the channels only",
-           R"(graph @g {stage = canonical} (%x: f32[2,3,4,5]) -> (%y) {
-  %s = constant() {value = f32[3,1,1] {1.5, -2, 0.25}} : f32[3,1,1]
-  %t = constant() {value = f32[5] {0.5, 1, -1, 2, 0}} : f32[5]
-  %w = constant() {value = f32[2,3,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[2,3,1,1]
-  %b = constant() {value = f32[2] {1, 2}} : f32[2]
-  %m = mul(%x, %s) : f32[2,3,4,5]
-  %a = add(%m, %t) : f32[2,3,4,5]
-  %r = relu(%a) : f32[2,3,4,5]
-  %y = conv2d(%r, %w, %b) {padding = [0,0]} : f32[2,2,4,5]
-})"},
-          {"convolutions_in_bands", "the values are f32",
-           R"(graph @g {stage = canonical} (%x: f64[2,2,5,4]) -> (%y) {
-  %p = constant() {value = f64[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f64[3,2,1,1]
-  %a = constant() {value = f64[3] {1, -0.5, 2}} : f64[3]
-  %d = constant() {value = f64[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f64[3,1,1,2]
-  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f64[2,3,5,4]
-  %r = relu(%f) : f64[2,3,5,4]
-  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f64[2,3,5,5]
-})"},
+           HETNN_NORM("f32", "{0.5, 1, -1, 2, 0}", "f32[5]", "", "f32[2,2,4,5]")},
+          {"convolutions_in_bands", "the values are f32", HETNN_EXPANDED("f64", "relu(%f)")},
           {"convolutions_in_bands", "the first convolution is 1x1, stride 1, without padding and groups",
-           R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
-  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
-  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
-  %d = constant() {value = f32[3,1,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[3,1,1,2]
-  %f = conv2d(%x, %p, %a) {padding = [0,0], stride = [2,2]} : f32[2,3,3,2]
-  %r = relu(%f) : f32[2,3,3,2]
-  %y = conv2d(%r, %d, _) {padding = [0,1], groups = 3} : f32[2,3,3,3]
-})"},
+           HETNN_BANDS("f32", ", stride = [2,2]", "[2,3,3,2]", "relu(%f)", "[3,1,1,2]", ", groups = 3", "[2,3,3,3]")},
           {"convolutions_in_bands", "the second one is of a channel each",
-           R"(graph @g {stage = canonical} (%x: f32[2,2,5,4]) -> (%y) {
-  %p = constant() {value = f32[3,2,1,1] {1, -2, 0.5, 3, 0.25, -1}} : f32[3,2,1,1]
-  %a = constant() {value = f32[3] {1, -0.5, 2}} : f32[3]
-  %d = constant() {value = f32[1,3,1,2] {1, 2, -1, 0.5, 3, -2}} : f32[1,3,1,2]
-  %f = conv2d(%x, %p, %a) {padding = [0,0]} : f32[2,3,5,4]
-  %r = relu(%f) : f32[2,3,5,4]
-  %y = conv2d(%r, %d, _) {padding = [0,1]} : f32[2,1,5,5]
-})"},
+           HETNN_BANDS("f32", "", "[2,3,5,4]", "relu(%f)", "[1,3,1,2]", "", "[2,1,5,5]")},
 #define HETNN_INTEGERS(rule, op)                                       \
   {rule, "the values are f32",                                         \
    "graph @g {stage = canonical} (%a: i32[4], %b: i32[4]) -> (%y) {\n" \

@@ -57,6 +57,7 @@ class BandedCall {
         bias_(call.params.integer("bias", 0) != 0) {}
 
   size_t own_inputs() const { return size_t{3} + (pointwise_bias_ ? 1 : 0) + (bias_ ? 1 : 0); }
+  bool has_pointwise_bias() const { return pointwise_bias_; }
   bool has_bias() const { return bias_; }
   int64_t batch() const { return call_.inputs[0].dims[0]; }
   int64_t channels() const { return call_.inputs[1].dims[0]; }
@@ -126,8 +127,9 @@ Band band_at(const WindowGeometry& g, int64_t begin, int64_t rows) {
   return {begin, rows, in_begin, in_end, in_begin - first, end - in_end};
 }
 
-// Rows of a band: as many as the second level keeps beside weights, but no more than let threads share them evenly.
-int64_t rows_at_once(const WindowGeometry& g, int64_t images) {
+// Rows of a band: as many as the second level keeps beside weights, but no more than let so many threads share them
+// evenly.
+int64_t rows_at_once(const WindowGeometry& g, int64_t images, int64_t threads) {
   const Machine& machine = this_machine();
   const int64_t row_bytes = g.width * g.channels * kFloat_bytes;
   const int64_t kept = machine.cache_bytes[kSecondLevel] / 2 / std::max<int64_t>(1, row_bytes);
@@ -139,7 +141,7 @@ int64_t rows_at_once(const WindowGeometry& g, int64_t images) {
     const int64_t bands = images * ((g.out_height + rows - 1) / rows);
     // Of the thread that has most: rows, and for each band what beginning one costs, in rows.
     constexpr double kBegun = 0.25;
-    const int64_t most = (bands + machine.threads - 1) / machine.threads;
+    const int64_t most = (bands + threads - 1) / threads;
     const double cost = static_cast<double>(most) * (static_cast<double>(rows) + kBegun);
     if (cost > least) continue;
     least = cost;
@@ -153,26 +155,13 @@ class BandedConv final : public Kernel {
   explicit BandedConv(const KernelCall& call)
       : images_(call.inputs[0].dims[0]),
         own_inputs_(BandedCall(call).own_inputs()),
+        pointwise_biased_(BandedCall(call).has_pointwise_bias()),
         biased_(BandedCall(call).has_bias()),
         g_(conv_geometry(BandedCall(call).whole_depthwise().call())),
         x_(rows_in(call.inputs[0])),
         y_(rows_in(call.outputs[0])) {
     const BandedCall parts(call);
-    const int64_t rows = rows_at_once(g_, images_);
-    for (int64_t begin = 0; begin < g_.out_height; begin += rows) {
-      const Band band = band_at(g_, begin, std::min(rows, g_.out_height - begin));
-      Made made{.band = band};
-      made.alone = pointwise_for(parts, band.in_rows());
-      if (!bands_.empty()) {
-        const Band& before = bands_.back().band;
-        made.kept = std::clamp<int64_t>(before.in_end - band.in_begin, 0, band.in_rows());
-        made.kept_from = band.in_begin - before.in_begin;
-        made.behind = pointwise_for(parts, band.in_rows() - made.kept);
-      }
-      made.depthwise = depthwise_for(parts, band);
-      most_rows_ = std::max(most_rows_, band.in_rows());
-      bands_.push_back(made);
-    }
+    for (size_t k = 0; k < kThreads.size(); ++k) bands_[k] = bands_of(parts, rows_at_once(g_, images_, kThreads[k]));
     for (size_t k = own_inputs_; k < call.inputs.size(); ++k) {
       const TensorView& view = call.inputs[k];
       Lines lines;
@@ -194,16 +183,18 @@ class BandedConv final : public Kernel {
     std::array<const std::byte*, kMostInputs> read;
     SpinBarrier alone(1);
     const RunContext part{0, 1, alone, between + between_bytes(), context.refused};
-    const auto count = static_cast<int64_t>(bands_.size());
+    const std::vector<Made>& bands = bands_for(context.threads);
+    const auto count = static_cast<int64_t>(bands.size());
     const Share share = share_of(images_ * count, context.thread, context.threads);
     for (int64_t number = share.begin; number < share.end; ++number) {
       const int64_t image = number / count;
-      const Made& made = bands_[static_cast<size_t>(number % count)];
+      const Made& made = bands[static_cast<size_t>(number % count)];
       const bool follows = number > share.begin && made.behind != nullptr;
       const int64_t kept = follows ? made.kept : 0;
       if (kept > 0) std::memmove(between, between + made.kept_from * row_bytes(), kept * row_bytes());
       if (kept < made.band.in_rows()) {
-        const std::byte* const x[] = {x_.at(inputs[0], image, made.band.in_begin + kept), inputs[1], inputs[3]};
+        const std::byte* const x[] = {x_.at(inputs[0], image, made.band.in_begin + kept), inputs[1],
+                                      pointwise_biased_ ? inputs[3] : nullptr};
         std::byte* const into = between + kept * row_bytes();
         (follows ? made.behind : made.alone)->run(part, x, &into);
       }
@@ -238,6 +229,28 @@ class BandedConv final : public Kernel {
     int64_t kept = 0, kept_from = 0;  // rows that the one before had, from which on of its own
   };
 
+  std::vector<Made> bands_of(const BandedCall& parts, int64_t rows) {
+    std::vector<Made> bands;
+    for (int64_t begin = 0; begin < g_.out_height; begin += rows) {
+      const Band band = band_at(g_, begin, std::min(rows, g_.out_height - begin));
+      Made made{.band = band};
+      made.alone = pointwise_for(parts, band.in_rows());
+      if (!bands.empty()) {
+        const Band& before = bands.back().band;
+        made.kept = std::clamp<int64_t>(before.in_end - band.in_begin, 0, band.in_rows());
+        made.kept_from = band.in_begin - before.in_begin;
+        made.behind = pointwise_for(parts, band.in_rows() - made.kept);
+      }
+      made.depthwise = depthwise_for(parts, band);
+      most_rows_ = std::max(most_rows_, band.in_rows());
+      bands.push_back(made);
+    }
+    return bands;
+  }
+  const std::vector<Made>& bands_for(int threads) const {
+    const auto at = std::ranges::lower_bound(kThreads, threads);
+    return bands_[static_cast<size_t>(std::min(at, kThreads.end() - 1) - kThreads.begin())];
+  }
   const Kernel* pointwise_for(const BandedCall& parts, int64_t rows) {
     if (rows == 0) return nullptr;
     auto& made = pointwise_[{rows, 0, 0, 0}];
@@ -257,12 +270,14 @@ class BandedConv final : public Kernel {
 
   const int64_t images_;
   const size_t own_inputs_;
-  const bool biased_;
+  const bool pointwise_biased_, biased_;
   const WindowGeometry g_;  // of the depthwise part of one image
   Lines x_, y_;
   std::vector<Lines> operands_;
   std::map<std::array<int64_t, 4>, std::unique_ptr<const Kernel>> pointwise_, depthwise_;
-  std::vector<Made> bands_;
+  // For so many threads, and those up to so many, there are bands of their own.
+  static constexpr std::array<int, 6> kThreads = {2, 4, 8, 16, 32, 64};
+  std::array<std::vector<Made>, kThreads.size()> bands_;
   int64_t most_rows_ = 0, scratch_bytes_ = 0;
 };
 

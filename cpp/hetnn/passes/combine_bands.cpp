@@ -7,12 +7,6 @@
 namespace hetnn::passes {
 namespace {
 
-bool is_pointwise(const ir::Node& conv) {
-  const Shape& w = conv.input(1)->shape();
-  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && all_are(conv, "stride", 1) &&
-         all_are(conv, "padding", 0);
-}
-
 bool is_depthwise(const ir::Node& conv) {
   const Dim channels = conv.input(0)->shape()[1];
   return conv.integer("groups") == channels && conv.input(1)->shape()[0] == channels && channels != Dim(1);

@@ -10,15 +10,9 @@ namespace {
 
 bool is_f32(const Match& m) { return m.root()->output()->dtype() == DType::f32; }
 
-bool is_pointwise(const Match& m) {
-  const ir::Node& conv = *m.root();
-  const Shape& w = conv.input(1)->shape();
-  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && all_are(conv, "stride", 1) &&
-         all_are(conv, "padding", 0);
-}
-
 constexpr Guard kF32 = {"the values are f32", is_f32};
-constexpr Guard kPointwise = {"the convolution is 1x1, stride 1, without padding and groups", is_pointwise};
+constexpr Guard kPointwise = {"the convolution is 1x1, stride 1, without padding and groups",
+                              [](const Match& m) { return is_pointwise(*m.root()); }};
 
 Pattern convolution_of(Pattern x) {
   return op("conv2d", {exclusive(std::move(x)), constant("w"), optional_constant("b")});

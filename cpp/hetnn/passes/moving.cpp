@@ -189,10 +189,8 @@ Rule sum_of_turned() {
 
 constexpr int64_t kVector = 16;  // f32 in the widest instruction set
 
-bool is_pointwise(const ir::Node& conv) {
-  const Shape& w = conv.input(1)->shape();
-  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1) && conv.constant_input(1) &&
-         (!conv.input(2) || conv.constant_input(2));
+bool has_one_constant_tap(const ir::Node& conv) {
+  return has_one_tap(conv) && conv.constant_input(1) && (!conv.input(2) || conv.constant_input(2));
 }
 
 // What stands behind in the same launch would have to read a part of it.
@@ -208,7 +206,7 @@ ir::Node* neighbour(const Match& m) {
   for (const ir::Use& use : m.value("x")->uses()) {
     ir::Node& other = *use.node;
     if (&other == &root || use.index != 0 || other.op().name != "conv2d" || other.attrs() != root.attrs() ||
-        other.subgraph != root.subgraph || !is_pointwise(other) || !ends_launch(other) ||
+        other.subgraph != root.subgraph || !has_one_constant_tap(other) || !ends_launch(other) ||
         (other.input(2) != nullptr) != (root.input(2) != nullptr) || other.output()->dtype() != DType::f32)
       continue;
     const int64_t mine = root.output()->shape()[1].value(), its = other.output()->shape()[1].value();
@@ -232,7 +230,7 @@ Rule convolutions_as_one() {
           .pattern = op("conv2d", {any("x"), constant("w")}),
           .guards = {{"the values are f32", [](const Match& m) { return m.root()->output()->dtype() == DType::f32; }},
                      {"the convolution is 1x1, of constants, and nothing elementwise reads it",
-                      [](const Match& m) { return is_pointwise(*m.root()) && ends_launch(*m.root()); }},
+                      [](const Match& m) { return has_one_constant_tap(*m.root()) && ends_launch(*m.root()); }},
                      {"another one like it reads x, and the two fill fewer vectors of 16 channels than each by itself",
                       [](const Match& m) { return neighbour(m) != nullptr; }}},
           .exactness = kBits,

@@ -57,6 +57,15 @@ bool all_are(const ir::Node& node, std::string_view attr, int64_t value) {
   return std::all_of(given.begin(), given.end(), [&](const Dim& dim) { return dim == Dim(value); });
 }
 
+bool has_one_tap(const ir::Node& conv) {
+  const Shape& w = conv.input(1)->shape();
+  return conv.integer("groups") == Dim(1) && w[2] == Dim(1) && w[3] == Dim(1);
+}
+
+bool is_pointwise(const ir::Node& conv) {
+  return has_one_tap(conv) && all_are(conv, "stride", 1) && all_are(conv, "padding", 0);
+}
+
 namespace {
 
 bool touches_quantized(const ir::Node& node) {

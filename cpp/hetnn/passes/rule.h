@@ -92,6 +92,10 @@ struct RuleSet {
 
 /// Whether all integers of a node's attribute are `value`.
 bool all_are(const ir::Node& node, std::string_view attr, int64_t value);
+/// Whether a convolution of images has filters of one tap and no groups, and of those whether each pixel of the result
+/// is computed from the one in its place.
+bool has_one_tap(const ir::Node& conv);
+bool is_pointwise(const ir::Node& conv);
 
 /// Every guard and the pattern.
 std::optional<Match> match(const Rule& rule, ir::Node* root, const ir::Graph& graph);

@@ -15,15 +15,14 @@
 //   conv_transpose2d_direct  of strides of 1: the convolution by the kernel turned around
 // conv2d_weight_gradient  inputs x [N,C,H,W], gradient [N,O,OH,OW], each nhwc or plain; output [O, C/groups, kh, kw]
 //                   plain. params kernel [kh,kw], and stride, padding, dilation, groups of the convolution
-// scaled_conv2d     x [N,C,H,W] times scale [N or 1,C,1,1], plus a shift, clipped at 0, then a 1x1 convolution: inputs
-// x,
-//                   weight [O,C,1,1] packed, scale, bias when param bias = 1, shift (as scale) when param shift = 1,
-//                   operands of the steps. param relu (0): whether it is clipped
-// pointwise_depthwise_conv2d  a 1x1 convolution, a function of its result (params function, values, as a step has them;
-// none:
-//                   ""), and a convolution a channel of that, with the params of conv2d: inputs x, both weights packed,
-//                   the first one's bias when param pointwise_bias = 1, the other's when param bias = 1, operands of
-//                   the steps.
+// scaled_conv2d     x [N,C,H,W] times scale [N or 1,C,1,1], plus a shift, clipped at 0 where param relu = 1, then a 1x1
+//                   convolution: inputs x, weight [O,C,1,1] packed, scale, bias when param bias = 1, shift (as scale)
+//                   when param shift = 1, operands of the steps.
+// pointwise_depthwise_conv2d
+//                   a 1x1 convolution, a function of its result, and a convolution a channel of that: inputs x, both
+//                   weights packed, the first one's bias when param pointwise_bias = 1, the other's when param bias =
+//                   1, operands of the steps. params of conv2d for the second one; function, values as a step has them,
+//                   "" for none
 // conv2d_i8         conv2d of quantized i8, bias i32, all of them packed; steps relu, clamp, one sum. Scales and zero
 //                   points are the params that gemm/integer_product.h reads.
 // conv2d_i8_winograd  the same by F(4x4, 3x3), bit for bit

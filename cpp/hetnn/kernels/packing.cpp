@@ -10,7 +10,6 @@
 namespace hetnn::kernels {
 namespace {
 
-constexpr size_t kMostInputs = 128;
 // Bytes that one thread packs before it asks for more.
 constexpr int64_t kAtOnce_bytes = 1 << 19;
 
@@ -32,7 +31,7 @@ class PackedInRun final : public Kernel {
   bool serial() const override { return inner_->serial(); }
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
-    std::array<const std::byte*, kMostInputs> in;
+    std::array<const std::byte*, kMostPassedInputs> in;
     std::copy_n(inputs, input_count_, in.begin());
     for (const Given& weight : weights_) {
       std::byte* packed = context.scratch + weight.offset_bytes;
@@ -67,7 +66,7 @@ PackedCall::PackedCall(const Variant& variant, const KernelCall& call)
 std::unique_ptr<Kernel> with_packing(const Variant& variant, const KernelCall& call) {
   const PackedCall packed(variant, call);
   if (packed.given().empty()) return variant.create(call);
-  HETNN_ASSERT(call.inputs.size() <= kMostInputs, call.inputs.size(), " inputs");
+  HETNN_ASSERT(call.inputs.size() <= kMostPassedInputs, call.inputs.size(), " inputs");
   std::vector<Given> weights;
   int64_t offset = 0;
   for (const int input : packed.given()) {

@@ -8,6 +8,9 @@
 
 namespace hetnn::kernels {
 
+/// The most inputs that a kernel passes on to another one.
+inline constexpr size_t kMostPassedInputs = 128;
+
 /// A call as the functions of a variant are asked: weights that its packer is given in the run count as packed. Reads
 /// the call that it was made of.
 class PackedCall {

@@ -13,6 +13,7 @@
 #include "hetnn/kernels/conv/conv.h"
 #include "hetnn/kernels/conv/geometry.h"
 #include "hetnn/kernels/layout_adapter.h"
+#include "hetnn/kernels/packing.h"
 #include "hetnn/kernels/query/machine.h"
 #include "hetnn/kernels/query/terms.h"
 #include "hetnn/kernels/query/work.h"
@@ -21,7 +22,6 @@ namespace hetnn::kernels {
 namespace {
 
 constexpr int64_t kFloat_bytes = 4, kLine_bytes = 64;
-constexpr size_t kMostInputs = 128;
 
 // Those of conv2d that compute the parts.
 const Variant& pointwise_variant() {
@@ -180,7 +180,7 @@ class BandedConv final : public Kernel {
 
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     std::byte* const between = context.scratch + context.thread * bytes_per_thread();
-    std::array<const std::byte*, kMostInputs> read;
+    std::array<const std::byte*, kMostPassedInputs> read;
     SpinBarrier alone(1);
     const RunContext part{0, 1, alone, between + between_bytes(), context.refused};
     const std::vector<Made>& bands = bands_for(context.threads);
@@ -285,7 +285,8 @@ Refusal serves_nhwc_bands(const KernelCall& call) {
   const BandedCall parts(call);
   Terms terms("pointwise_depthwise_conv2d", call);
   return terms.steps_on_rows()
-      .hold(call.inputs.size() <= kMostInputs, "takes up to ", kMostInputs, " inputs; got ", call.inputs.size())
+      .hold(call.inputs.size() <= kMostPassedInputs, "takes up to ", kMostPassedInputs, " inputs; got ",
+            call.inputs.size())
       .then([&] { return pointwise_variant().serves(parts.whole_pointwise().call()); })
       .then([&] { return depthwise_variant().serves(parts.whole_depthwise().call()); })
       .then([&]() -> Refusal {

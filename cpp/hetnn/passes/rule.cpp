@@ -95,6 +95,7 @@ std::vector<size_t> order_of_axes(const ir::Node& permute) {
 
 std::vector<Dim> as_dims(const std::vector<size_t>& order) {
   std::vector<Dim> out;
+  out.reserve(order.size());
   for (const size_t axis : order) out.emplace_back(static_cast<int64_t>(axis));
   return out;
 }

@@ -71,14 +71,19 @@ class Peer:
         self.process.communicate()
 
 
-def measure(peers: dict[str, Peer], rounds: int) -> dict[str, float]:
-    """The time of each in us; their processes end."""
+def blocks(peers: dict[str, Peer], rounds: int) -> dict[str, list[float]]:
+    """The figure of each round, in us; their processes end."""
     for _ in range(rounds):
         for peer in peers.values():
             peer.measure()
     for peer in peers.values():
         peer.end()
-    return {name: statistics.median(peer.best_us) for name, peer in peers.items()}
+    return {name: peer.best_us for name, peer in peers.items()}
+
+
+def measure(peers: dict[str, Peer], rounds: int) -> dict[str, float]:
+    """The time of each in us; their processes end."""
+    return {name: statistics.median(best_us) for name, best_us in blocks(peers, rounds).items()}
 
 
 def compare(net: str, commands: dict[str, list[str]], threads: int, rounds: int) -> dict[str, Any]:

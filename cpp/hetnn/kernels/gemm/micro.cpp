@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
 #include "hetnn/kernels/gemm/finish-inl.h"
+#include "hetnn/kernels/gemm/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {
@@ -16,10 +17,6 @@ namespace HWY_NAMESPACE {
 namespace {
 
 constexpr int kVectorsPerPanel = static_cast<int>(kPanel) / kLanes;
-
-// Products that are summed one by one before their sum joins the others': the error grows with the square root of this
-// instead of that of all. Rarely enough to cost about a hundredth of the time.
-constexpr int64_t kMostSteps = 256;
 
 // Sums under way that hide how long a multiply-add takes.
 constexpr int kChains = 8;
@@ -64,16 +61,8 @@ struct Brains {  // [16][2]: halves of a word of 32 bits, as instructions on suc
 };
 
 // So many rows have a pointer each in a register. Of more, the pointers are read again for every step, unless the rows
-// are evenly spaced, so that three pointers and two distances stand for all.
+// are evenly spaced.
 constexpr int kPointedRows = HWY_TARGET == HWY_AVX3 ? 4 : kMaxTileRows;
-
-// Row r's element, of three pointers five rows apart.
-[[maybe_unused]] HWY_INLINE float RowOf(int r, const std::byte* rows0, const std::byte* rows5, const std::byte* rows10,
-                                        int64_t one, int64_t three) {
-  const std::byte* const from = r < 5 ? rows0 : r < 10 ? rows5 : rows10;
-  const int step = r % 5;
-  return *reinterpret_cast<const float*>(from + (step == 3 ? three : step * one));
-}
 
 // The accumulators must stay in registers: every loop over rows and vectors has constant bounds and is unrolled in
 // full. Every kParts-th step of k has a sum of its own.
@@ -150,24 +139,18 @@ HWY_INLINE void MicroOf(const MicroTile& t) {
         }
       }
       if constexpr (kEven) {
-        const int64_t one = t.even_bytes, three = 3 * one;
-        const auto* rows0 = reinterpret_cast<const std::byte*>(a[0] + k);
-        const auto *rows5 = rows0 + 5 * one, *rows10 = rows5 + 5 * one;
+        EvenPointers at(a[0] + k, t.even_bytes);
         for (; k < end; ++k) {
           VF w[kVectors];
           HETNN_UNROLL
           for (int v = 0; v < kVectors; ++v) w[v] = weights(0, v);
           HETNN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const VF x = hn::Set(d, RowOf(r, rows0, rows5, rows10, one, three));
+            const VF x = hn::Set(d, at.Of(r));
             HETNN_UNROLL
             for (int v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(x, w[v], acc[r][v]);
           }
-          rows0 += sizeof(float);
-          rows5 += sizeof(float);
-          rows10 += sizeof(float);
-          // Else the compiler makes a pointer for each row of them.
-          asm("" : "+r"(rows0), "+r"(rows5), "+r"(rows10));
+          at.Next();
           b += kPanel;
           __builtin_prefetch(prefetch, 0, 2);
           prefetch += t.prefetch_step_bytes;

@@ -78,6 +78,11 @@ struct MicroTable {
 /// is read.
 const MicroTable& micro_table(DType weights = DType::f32);
 
+/// The tile of so many rows and panels of f32 of which the last has no more than kHalfPanel columns; null where the
+/// whole one is as fast.
+inline constexpr int64_t kHalfPanel = kPanel / 2;
+MicroFunction half_tile(int64_t panels, int64_t rows);
+
 /// By ops::Function; none of special ones, null where the instruction set has none.
 const FinishFunction* finish_functions();
 

@@ -45,6 +45,12 @@ MicroTile PanelProduct::tile_of(const PanelRun& run, float* sums) const {
   return tile;
 }
 
+MicroFunction PanelProduct::function_of(const TilePlace& place) const {
+  if (shape_.weights == DType::f32 && place.cols + kHalfPanel <= place.panels * kPanel)
+    if (const MicroFunction half = half_tile(place.panels, place.count)) return half;
+  return micro_->run[place.panels][place.count];
+}
+
 void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTile& tile) const {
   tile.rows = place.rows;
   tile.rows_stride = place.rows_stride;
@@ -66,7 +72,7 @@ void PanelProduct::run_tile(const PanelRun& run, const TilePlace& place, MicroTi
     tile.prefetch = reinterpret_cast<const std::byte*>(run.panels) + place.fetch_begin_bytes;
     tile.prefetch_step_bytes = place.fetch_step_bytes;
   }
-  (lone_ ? micro_->run_lone[place.panels] : micro_->run[place.panels][place.count])(tile);
+  (lone_ ? micro_->run_lone[place.panels] : function_of(place))(tile);
   if (!epilogue_.empty())
     epilogue_.apply(tile.out, run.ld_out, place.count, place.cols, run.first_row + place.row, place.col, run.inputs);
 }

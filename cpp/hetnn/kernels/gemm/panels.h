@@ -72,6 +72,7 @@ class PanelProduct {
 
  private:
   MicroTile tile_of(const PanelRun& run, float* sums) const;
+  MicroFunction function_of(const TilePlace& place) const;
   void run_tile(const PanelRun& run, const TilePlace& place, MicroTile& tile) const;
 
   PanelShape shape_;

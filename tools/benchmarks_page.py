@@ -67,7 +67,7 @@ def benchmarks_page() -> str:
 
 ## Networks on the CPU
 
-f32, batch 1, milliseconds: the least of several rounds, each engine in a process of its own, in turns. {_when(cpu)}
+f32, batch 1, milliseconds: the median over the rounds of several processes of each engine, in turns. {_when(cpu)}
 
 {cpu_table(cpu)}
 

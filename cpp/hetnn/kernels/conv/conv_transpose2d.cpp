@@ -82,12 +82,13 @@ class ConvTranspose final : public Kernel {
   void run(const RunContext& context, const std::byte* const* inputs, std::byte* const* outputs) const override {
     auto* out = reinterpret_cast<float*>(outputs[0]);
     const Share share = share_of(g_.batch * g_.out_height, context.thread, context.threads);
-    for (size_t p = 0; p < phases_.size(); ++p) {
-      const Phase& phase = phases_[p];
-      if (products_[p].shape().rows == 0) continue;
-      for (int64_t row = share.begin; row < share.end; ++row) {
-        const int64_t oy = row % g_.out_height;
-        if (oy % g_.rows.stride != phase.y) continue;
+    // A row of the image is near while all phases that read it are computed.
+    for (int64_t row = share.begin; row < share.end; ++row) {
+      const int64_t oy = row % g_.out_height, first = oy % g_.rows.stride * g_.columns.stride;
+      for (int64_t number = first; number < first + g_.columns.stride; ++number) {
+        const Phase& phase = phases_[static_cast<size_t>(number)];
+        const PanelProduct& product = products_[static_cast<size_t>(number)];
+        if (product.shape().rows == 0) continue;
         const PhaseRows rows(*this, phase, inputs[0], row / g_.out_height, oy);
         PanelRun run;
         run.source = &rows;
@@ -96,7 +97,7 @@ class ConvTranspose final : public Kernel {
         run.out = out + (row * g_.out_width + phase.x) * out_pitch_;
         run.ld_out = g_.columns.stride * out_pitch_;
         run.inputs = inputs;
-        products_[p].run(run, 0, 1, context.scratch + context.thread * scratch_per_thread_);
+        product.run(run, 0, 1, context.scratch + context.thread * scratch_per_thread_);
       }
     }
     if (epilogue_.empty()) return;
@@ -112,22 +113,46 @@ class ConvTranspose final : public Kernel {
     PhaseRows(const ConvTranspose& conv, const Phase& phase, const std::byte* x, int64_t n, int64_t oy)
         : conv_(conv), phase_(phase), x_(x), n_(n), oy_(oy) {}
     void fill(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
-      const WindowGeometry& g = conv_.g_;
       for (size_t tap = 0; tap < phase_.taps.size(); ++tap) {
-        const auto [ky, kx] = phase_.taps[tap];
-        const int64_t iy = (oy_ + g.rows.before - ky * g.rows.dilation) / g.rows.stride;
-        const bool row_inside = oy_ + g.rows.before >= ky * g.rows.dilation && iy < g.height;
+        const TapRow row = row_of(tap);
         for (int64_t r = 0; r < count; ++r) {
-          const int64_t left = phase_.x + (first + r) * g.columns.stride + g.columns.before - kx * g.columns.dilation;
-          const int64_t ix = left / g.columns.stride;
-          const bool inside = row_inside && left >= 0 && ix < g.width;
-          table[static_cast<int64_t>(tap) * stride + r] =
-              inside ? x_ + ((n_ * g.height + iy) * g.width + ix) * conv_.in_pitch_ * 4 : conv_.zeros_.data();
+          const int64_t ix = row.x + first + r;
+          table[static_cast<int64_t>(tap) * stride + r] = row.holds(ix) ? row.at(ix) : conv_.zeros_.data();
         }
       }
     }
+    int64_t fill_even(int64_t first, int64_t count, const std::byte** table, int64_t stride) const override {
+      for (size_t tap = 0; tap < phase_.taps.size(); ++tap) {
+        const TapRow row = row_of(tap);
+        const int64_t ix = row.x + first;
+        if (!row.holds(ix) || !row.holds(ix + count - 1)) {
+          fill(first, count, table, stride);
+          return 0;
+        }
+        table[static_cast<int64_t>(tap) * stride] = row.at(ix);
+      }
+      return conv_.in_pitch_ * 4;
+    }
 
    private:
+    // The pixels that a tap reads: of row r of the product the one at x + r.
+    struct TapRow {
+      const std::byte* pixels;  // null outside the image
+      int64_t x, width, pixel_bytes;
+      bool holds(int64_t ix) const { return pixels != nullptr && ix >= 0 && ix < width; }
+      const std::byte* at(int64_t ix) const { return pixels + ix * pixel_bytes; }
+    };
+    // The distances are whole numbers of strides, of phases' taps.
+    TapRow row_of(size_t tap) const {
+      const WindowGeometry& g = conv_.g_;
+      const auto [ky, kx] = phase_.taps[tap];
+      const int64_t pixel_bytes = conv_.in_pitch_ * 4;
+      const int64_t iy = (oy_ + g.rows.before - ky * g.rows.dilation) / g.rows.stride;
+      const int64_t ix = (phase_.x + g.columns.before - kx * g.columns.dilation) / g.columns.stride;
+      const bool inside = iy >= 0 && iy < g.height;
+      return {inside ? x_ + (n_ * g.height + iy) * g.width * pixel_bytes : nullptr, ix, g.width, pixel_bytes};
+    }
+
     const ConvTranspose& conv_;
     const Phase& phase_;
     const std::byte* x_;

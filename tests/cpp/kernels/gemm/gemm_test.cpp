@@ -69,7 +69,7 @@ TEST(Linear, LeadingAdditionAndClosingClampRunInRegisters) {
 // Of any width, the last vector cut or whole, with the function's operand a column, a row, one element or all of them.
 TEST(Linear, AFunctionRunsBetweenTheAdditionAndTheClamp) {
   const int64_t k = 6;
-  for (const int64_t m : {1, 3, 15, 30}) {
+  for (const int64_t m : {1, 3, 15, 28, 30}) {
     for (const int64_t n : {1, 10, 16, 24, 40, 70}) {
       const Tensor x = random_plain({m, k}, 1), w = random_plain({n, k}, 2), full = random_plain({m, n}, 3);
       const auto sums = meaning("linear", {x, w});

@@ -10,9 +10,10 @@
 ("!" marks the others); hetnn's own answer is judged on a second input too, and a network that it does not run or
 answers wrong has the ratio 0. Where its memory comes to lie makes one process of an engine up to 30 % slower than the
 next, for as long as it lives: a time is the median over the rounds of several, one set of processes after another, of
-which the later ones leave out what the first found to be far behind. `onnx` is hetnn's time from torch.export over its time from ONNX. Runs of one program
-drift by some 7 %, so two trees of hetnn are compared in turns: `--beside` names the folder where the other one is
-installed, and `gain` is its time over this one's. XNNPACK runs in the interpreter that BENCH_PYTHON_XNNPACK names.
+which the later ones leave out what the first found to be far behind. `onnx` is hetnn's time from torch.export over
+its time from ONNX. Runs of one program drift by some 7 %, so two trees of hetnn are compared in turns: `--beside`
+names the folder where the other one is installed, and `gain` is its time over this one's. XNNPACK runs in the
+interpreter that BENCH_PYTHON_XNNPACK names.
 
 `kernels` names hetnn's kernels of a network that lose most time to their ceiling: the best product's multiplications,
 or memory's bytes for what does not fit the third-level cache; with what each reaches.
@@ -122,9 +123,7 @@ def started(commands: dict[str, list[str]], threads: int) -> dict[str, Peer]:
     return engines
 
 
-def row_of(
-    name: str, commands: dict[str, list[str]], threads: int, rounds: int, processes: int
-) -> dict[str, Any]:
+def row_of(name: str, commands: dict[str, list[str]], threads: int, rounds: int, processes: int) -> dict[str, Any]:
     us_of_blocks: dict[str, list[float]] = {}
     error: dict[str, float] = {}
     for _ in range(processes):

@@ -9,7 +9,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which sets the target.
 #include "hetnn/kernels/gemm/finish-inl.h"
-#include "hetnn/kernels/gemm/rows-inl.h"
+#include "hetnn/kernels/gemm/tiles-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace hetnn::kernels {

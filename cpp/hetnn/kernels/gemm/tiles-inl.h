@@ -1,9 +1,9 @@
-// How tiles find their rows' elements, compiled once per instruction set.
-#if defined(HETNN_KERNELS_GEMM_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef HETNN_KERNELS_GEMM_ROWS_INL_H_
-#undef HETNN_KERNELS_GEMM_ROWS_INL_H_
+// What all tiles of f32 share, compiled once per instruction set.
+#if defined(HETNN_KERNELS_GEMM_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HETNN_KERNELS_GEMM_TILES_INL_H_
+#undef HETNN_KERNELS_GEMM_TILES_INL_H_
 #else
-#define HETNN_KERNELS_GEMM_ROWS_INL_H_
+#define HETNN_KERNELS_GEMM_TILES_INL_H_
 #endif
 
 #include <cstddef>
@@ -49,4 +49,4 @@ class EvenPointers {
 }  // namespace HWY_NAMESPACE
 }  // namespace hetnn::kernels
 HWY_AFTER_NAMESPACE();
-#endif  // HETNN_KERNELS_GEMM_ROWS_INL_H_
+#endif  // HETNN_KERNELS_GEMM_TILES_INL_H_

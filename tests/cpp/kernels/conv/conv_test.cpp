@@ -396,9 +396,10 @@ TEST(Conv2d, NarrowConvolutionsAreNoProducts) {
   EXPECT_EQ(best_conv(1, 128, 56, 128, 3, 1, 32), "conv2d_grouped");
   EXPECT_EQ(best_conv(1, 512, 14, 512, 3, 1, 32), "conv2d_direct");
   EXPECT_EQ(best_conv(1, 3, 224, 64, 7, 2, 1, true), "conv2d_few_channels");
-  EXPECT_EQ(best_conv(1, 3, 224, 16, 3, 2, 1, true), "conv2d_planes");
-  EXPECT_EQ(best_conv(1, 3, 224, 32, 3, 2, 1, true), "conv2d_few_channels");
-  EXPECT_EQ(best_conv(1, 3, 224, 24, 3, 2, 1, true), "conv2d_planes");
+  EXPECT_EQ(best_conv(1, 3, 240, 10, 3, 1, 1, true), "conv2d_planes");
+  EXPECT_EQ(best_conv(1, 3, 224, 8, 3, 2, 1, true), "conv2d_planes");
+  for (const int64_t outputs : {16, 24, 32})
+    EXPECT_EQ(best_conv(1, 3, 224, outputs, 3, 2, 1, true), "conv2d_few_channels") << outputs;
 }
 
 TEST(Conv2d, TheDeterministicOptionRefusesWinograd) {

@@ -133,7 +133,7 @@ def row_of(name: str, commands: dict[str, list[str]], threads: int, rounds: int,
             error[engine] = max(error.get(engine, 0.0), engines[engine].error)
         error.update({engine: math.inf for engine in commands if engine in error and engine not in engines})
         us = {engine: statistics.median(block_us) for engine, block_us in us_of_blocks.items()}
-        near = _FAR_BEHIND * min(us.values())
+        near = _FAR_BEHIND * min(us.values(), default=math.inf)
         commands = {key: value for key, value in commands.items() if us.get(key, math.inf) <= near}
     row: dict[str, Any] = {"net": name, "us": us, "error": error}
     right = {key for key in us if row["error"][key] <= TOLERANCE}

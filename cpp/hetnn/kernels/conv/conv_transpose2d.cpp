@@ -21,11 +21,12 @@ namespace {
 // rows.dilation, and likewise for x. Which taps divide evenly depends on oy mod rows.stride and ox mod columns.stride
 // alone: the phase.
 struct Phase {
-  int64_t y, x;  // oy mod rows.stride, ox mod columns.stride
+  int64_t x;  // ox mod columns.stride
   std::vector<std::pair<int64_t, int64_t>> taps;
   int64_t packed_offset_elems;
 };
 
+// Phase y * columns.stride + x is that of y and x.
 std::vector<Phase> phases_of(const WindowGeometry& g) {
   std::vector<Phase> phases;
   const int64_t panels = (g.out_channels / g.groups + kPanel - 1) / kPanel;
@@ -33,7 +34,7 @@ std::vector<Phase> phases_of(const WindowGeometry& g) {
   int64_t offset = 0;
   for (int64_t y = 0; y < g.rows.stride; ++y) {
     for (int64_t x = 0; x < g.columns.stride; ++x) {
-      Phase phase{y, x, {}, offset};
+      Phase phase{x, {}, offset};
       for (int64_t ky = 0; ky < g.rows.kernel; ++ky)
         for (int64_t kx = 0; kx < g.columns.kernel; ++kx)
           if ((y + g.rows.before - ky * g.rows.dilation) % g.rows.stride == 0 &&

@@ -125,14 +125,14 @@ void HalfTile(const MicroTile& t) {
   }
 }
 
-MicroFunction HalfTileOf(int64_t panels, int64_t rows) {
-  static constexpr MicroFunction kTiles[2][3] = {{&HalfTile<12, 1>, &HalfTile<13, 1>, &HalfTile<14, 1>},
-                                                 {&HalfTile<12, 2>, &HalfTile<13, 2>, &HalfTile<14, 2>}};
-  return panels <= 2 && rows >= 12 ? kTiles[panels - 1][rows - 12] : nullptr;
+const HalfTiles* Tiles() {
+  static constexpr HalfTiles kTiles = {
+      {{&HalfTile<12, 1>, &HalfTile<13, 1>, &HalfTile<14, 1>}, {&HalfTile<12, 2>, &HalfTile<13, 2>, &HalfTile<14, 2>}}};
+  return &kTiles;
 }
 
 #else
-MicroFunction HalfTileOf(int64_t /*panels*/, int64_t /*rows*/) { return nullptr; }
+const HalfTiles* Tiles() { return nullptr; }
 #endif
 
 }  // namespace
@@ -143,7 +143,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hetnn::kernels {
 
-MicroFunction half_tile(int64_t panels, int64_t rows) { return HETNN_CHOSEN(HalfTileOf)(panels, rows); }
+const HalfTiles* half_tiles() { return HETNN_CHOSEN(Tiles)(); }
 
 }  // namespace hetnn::kernels
 #endif  // HWY_ONCE

@@ -78,10 +78,19 @@ struct MicroTable {
 /// is read.
 const MicroTable& micro_table(DType weights = DType::f32);
 
-/// The tile of so many rows and panels of f32 of which the last has no more than kHalfPanel columns; null where the
-/// whole one is as fast.
+/// Tiles of weights of f32 whose last panel has no more than kHalfPanel columns, of as many rows as most products are
+/// cut into.
 inline constexpr int64_t kHalfPanel = kPanel / 2;
-MicroFunction half_tile(int64_t panels, int64_t rows);
+struct HalfTiles {
+  static constexpr int kLeastRows = 12, kMostPanels = 2;
+  MicroFunction run[kMostPanels][kMaxTileRows - kLeastRows + 1];
+  /// Null where there is no such tile.
+  MicroFunction of(int64_t panels, int64_t rows) const {
+    return panels <= kMostPanels && rows >= kLeastRows ? run[panels - 1][rows - kLeastRows] : nullptr;
+  }
+};
+/// Null where the instruction set has none.
+const HalfTiles* half_tiles();
 
 /// By ops::Function; none of special ones, null where the instruction set has none.
 const FinishFunction* finish_functions();

@@ -10,6 +10,7 @@ PanelProduct::PanelProduct(const PanelShape& shape, EpiloguePlan epilogue)
           true, finish_functions() != nullptr ? RegisterFunctions::all : RegisterFunctions::none)),
       finish_(registers_.function ? finish_functions()[static_cast<size_t>(*registers_.function)] : nullptr),
       micro_(&micro_table(shape.weights)),
+      half_(shape.weights == DType::f32 ? half_tiles() : nullptr),
       split_(shape, micro_->max_rows, micro_->panels_for(shape.rows, shape.panels_per_group())),
       lone_(shape.rows == 1 && (micro_->one_width || split_.strips() == 1)) {}
 
@@ -46,8 +47,8 @@ MicroTile PanelProduct::tile_of(const PanelRun& run, float* sums) const {
 }
 
 MicroFunction PanelProduct::function_of(const TilePlace& place) const {
-  if (shape_.weights == DType::f32 && place.cols + kHalfPanel <= place.panels * kPanel)
-    if (const MicroFunction half = half_tile(place.panels, place.count)) return half;
+  if (half_ != nullptr && place.cols + kHalfPanel <= place.panels * kPanel)
+    if (const MicroFunction half = half_->of(place.panels, place.count)) return half;
   return micro_->run[place.panels][place.count];
 }
 

@@ -80,6 +80,7 @@ class PanelProduct {
   RegisterPart registers_;
   FinishFunction finish_ = nullptr;
   const MicroTable* micro_ = nullptr;
+  const HalfTiles* half_ = nullptr;
   PanelSplit split_;
   // Of a product of one row and strips of one width: elsewhere columns of equal weights would not be equal.
   bool lone_ = false;
